@@ -1,4 +1,4 @@
-// The search for contact pairs, for Python.
+// The Python binding of the search for contact pairs.
 #pragma once
 
 #include <pybind11/numpy.h>

@@ -1,4 +1,4 @@
-// All that Python sees of the engine: plain arrays in, plain arrays out. Arguments were checked by revolute_engine.
+// Everything that Python sees of the engine: plain arrays in, plain arrays out. revolute_engine has checked the arguments.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -35,7 +35,7 @@ namespace {
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using Shape = std::vector<py::ssize_t>;
 
-// What `work` returns, while other Python threads go on.
+// Returns the result of `work`; other Python threads run in the meantime.
 template <class Work>
 auto unlocked(const Work& work) {
   const py::gil_scoped_release released;
@@ -48,13 +48,13 @@ int parameter_index(const std::string& name) {
   throw py::key_error(name);
 }
 
-// -1: it is none.
+// Returns -1 for a name that is no input.
 int input_index(const std::string& name) {
   for (int i = 0; i < input_count; ++i)
     if (name == input_names[i]) return i;
   return -1;
 }
-// One row per state of each input in a dict by name, None without any.
+// Reads a dict of inputs by name, one row per state; None gives no inputs.
 InputRows input_rows(const py::object& given, std::vector<Array>& owners) {
   InputRows out{};
   if (given.is_none()) return out;
@@ -84,7 +84,7 @@ BroadcastInput broadcast_input(const StridedArray& array) {
   return {array.data(), stride(0), stride(1), stride(2)};
 }
 
-// Appends tuples (kind, index, type, id, reference type, reference id, shape, vector, cutoff, positive), as of ProbeRequest.
+// Appends tuples (kind, index, type, id, reference type, reference id, shape, vector, cutoff, positive), as in ProbeRequest.
 void read_probes(const ModelStorage& model, const py::handle& requests, Probes& out) {
   for (const py::handle& entry : requests) {
     const auto request = entry.cast<py::tuple>();
@@ -97,8 +97,8 @@ void read_probes(const ModelStorage& model, const py::handle& requests, Probes& 
   }
 }
 
-// Tuples (quantity, running, times, form, probes, entries, weight, target), the last two broadcast to [B, time, entries]. Entries
-// of a measured quantity are places in the numbers of the term's own probes.
+// Reads tuples (quantity, running, times, form, probes, entries, weight, target); weight and target are broadcast to
+// [B, time, entries]. Entries of a measured quantity are places in the numbers of the term's own probes.
 Loss read_loss(const ModelStorage& model, const py::list& terms, std::vector<StridedArray>& owners) {
   Loss out;
   for (const py::handle& entry : terms) {
@@ -118,7 +118,7 @@ Loss read_loss(const ModelStorage& model, const py::list& terms, std::vector<Str
   return out;
 }
 
-// A controller as a dict of its arrays, broadcast to [B, C, n], and numbers; None without one.
+// Reads a controller from a dict of its numbers and arrays, which are broadcast to [B, C, n]; None means no controller.
 ControllerInputs read_controller(const ModelStorage& model, const py::object& given,
                                  std::vector<StridedArray>& owners) {
   ControllerInputs out;
@@ -161,7 +161,7 @@ ControllerInputs read_controller(const ModelStorage& model, const py::object& gi
   return out;
 }
 
-// Tangents of its arrays as a dict, broadcast in the same way; None without.
+// Reads tangents of the controller's arrays from a dict and broadcasts them the same way; None means no tangents.
 ControllerTangents read_controller_tangents(const py::object& given, std::vector<StridedArray>& owners) {
   ControllerTangents out;
   if (given.is_none()) return out;
@@ -269,7 +269,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
   return py::make_tuple(qpos, qvel, status, unsettled_step, residual);
 }
 
-// Arrays for the gradients named in `wrt`, by name; `arrays` gets their addresses.
+// Makes arrays for the gradients named in `wrt`, by name; `arrays` gets their addresses.
 py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::string>& wrt,
                          BackwardArrays& arrays) {
   const Model& m = model.model();
@@ -474,8 +474,8 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
   return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
 
-constexpr py::ssize_t few_environments = 64;   // that are looked at in one piece
-constexpr py::ssize_t many_numbers = 1 << 16;  // that other Python threads should not wait for
+constexpr py::ssize_t few_environments = 64;   // a batch up to this size is checked in one piece
+constexpr py::ssize_t many_numbers = 1 << 16;  // other Python threads should not wait for more
 
 bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                    double least, double most) {
@@ -517,7 +517,7 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   return out;
 }
 
-// [B, count, ...] each; ctrl is None where no probe needs it.
+// Returns arrays [B, count, ...]; ctrl is None when no probe needs it.
 py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                           const Array& qvel, const std::optional<Array>& ctrl, const py::object& inputs,
                           const Array& time, const py::dict& parameters, int threads,
@@ -540,7 +540,7 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
   return std::move(values);
 }
 
-// Names in `wrt`: qpos, tangent, qvel, ctrl and parameters.
+// `wrt` may name qpos, tangent, qvel, ctrl and parameters.
 py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                                    const Array& qvel, const std::optional<Array>& ctrl,
                                    const py::object& inputs, const Array& time, const py::dict& parameters,
@@ -610,7 +610,7 @@ py::dict contact_arrays(const std::vector<ContactRecord>& contacts) {
 py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
   return contact_arrays(find_contacts(model, qpos.data()));
 }
-// qpos [N, nq], qvel [N, nv], ctrl [N, nu]; parameters one row for all or one per state
+// Reads qpos [N, nq], qvel [N, nv], ctrl [N, nu]; parameters have one row for all states or one per state.
 py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, const Array& qvel,
                                const Array& ctrl, const py::object& given_inputs,
                                const py::dict& parameters) {

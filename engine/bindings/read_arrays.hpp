@@ -1,4 +1,4 @@
-// A model's arrays from the dict that revolute_engine makes of them.
+// Reads a model's arrays from the dict that revolute_engine makes of them.
 #pragma once
 
 #include <pybind11/numpy.h>

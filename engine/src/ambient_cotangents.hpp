@@ -1,4 +1,4 @@
-// Cotangents by the numbers of qpos, from those by its tangent.
+// Turns cotangents by the tangent of qpos into cotangents by the numbers of qpos.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
@@ -6,7 +6,7 @@
 
 namespace revolute {
 
-// The cotangent by the tangent of qpos as one by qpos, where qpos / |qpos| is read.
+// Turns a cotangent by the tangent of qpos into one by qpos; the loss is taken to read quaternions as qpos / |qpos|.
 template <class Real>
 void ambient_cotangents(const Model& model, const Real* qpos, const Real* tangent, Real* ambient) {
   for (int j = 0; j < model.njnt; ++j) {

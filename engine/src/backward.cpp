@@ -3,15 +3,15 @@
 
 namespace revolute {
 
-// A single environment fills a pack with its cotangents.
+// The cotangents of a single environment fill a pack.
 inline bool fills_pack(const BackwardArrays& arrays, const Slice& slice) {
   return slice.count > 1 || arrays.cotangents > 1;
 }
 
 namespace {
 
-// Environments in packs; those of a pack one by one, their cotangents in its lanes, where that takes fewer packed steps. A
-// step forward counts half of a step back.
+// Splits environments into packs. If it takes fewer packed steps, the environments of a pack run one by one, with their
+// cotangents in the lanes. A forward step counts half of a backward step.
 std::vector<Slice> backward_slices(const Model& model, int batch, int cotangents) {
   const int groups = (cotangents + lanes - 1) / lanes;
   std::vector<Slice> out;

@@ -1,8 +1,8 @@
-// One thread's workspace for backward passes, one pack at a time: each step replayed from its state, then pulled back for all
-// cotangents.
+// One thread's workspace for backward passes, one pack at a time: each step is replayed from its state, then pulled back for
+// all cotangents.
 //
-// A pack holds several environments, and pulls their cotangents back one after the other; or several cotangents of one
-// environment, whose step is replayed once, the same in all lanes. Either gives the bits of one by one.
+// A pack holds several environments and pulls back their cotangents one after the other. Or it holds several cotangents of one
+// environment, whose step is replayed once, the same in all lanes. Both give the same bits as one cotangent at a time.
 #pragma once
 
 #include <cmath>
@@ -14,16 +14,16 @@
 
 namespace revolute {
 
-// Workspace of one thread for the backward pass of one pack: a forward step replayed, then pulled back for each group.
+// Workspace of one thread for the backward pass of one pack: a replayed forward step, then a pullback for each group.
 template <class Real>
 struct BackwardRunner {
   ForwardRunner<Real> forward;
   StepAdjointWorkspace<Real> workspace;
   Real *qpos_next, *qvel_next, *loss_by_ctrl, *ambient, *tangent;
-  std::vector<Real*> ctrl_bars;  // of the period at hand
+  std::vector<Real*> ctrl_bars;  // of the current period
   std::vector<StateCotangent<Real>> states;
   std::vector<Parameters<Real>> parameter_bars;
-  std::vector<InputArrays<Real>> input_bars;  // of the period at hand
+  std::vector<InputArrays<Real>> input_bars;  // of the current period
 
   BackwardRunner(const Model& model, int cotangents, Arena& arena)
       : forward(model, arena), workspace(model, arena) {
@@ -82,7 +82,7 @@ struct BackwardRunner {
       if (controller && starts_period)
         controller->evaluate_again(period_start(model, arrays, slice, t), periods, arrays.ctrl);
       for (int g = 0; g < seats.groups(); ++g) {
-        // a thousand cotangents make a step take a thousand times as long
+        // checked for each group: a thousand cotangents make a step take a thousand times as long
         if (cancel && cancel->cancelled()) return false;
         if (measures && t == steps - 1) add_measured(model, arrays, seats, g, steps, qpos_next, qvel_next);
         if (arrays.clip > 0) clip_cotangents(model, arrays, seats, g);
@@ -113,7 +113,7 @@ struct BackwardRunner {
     return true;
   }
 
-  // Numbers of each lane's row of an array [K, B, stride].
+  // Reads each lane's row of an array [K, B, stride].
   void gather_group(const double* array, std::size_t stride, std::size_t offset, int size,
                     const BackwardArrays& arrays, const Seats<Real>& seats, int group, Real* out) const {
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
@@ -129,8 +129,8 @@ struct BackwardRunner {
     }
   }
 
-  // Adds the caller's and the loss's cotangents of the state of step t, which is (qpos, qvel). `given` counts the caller's
-  // that are still to come.
+  // Adds the caller's and the loss's cotangents of the state (qpos, qvel) of step t. `given` counts the caller's cotangents
+  // that have not been added yet.
   void add_state_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
                             std::int64_t t, const Real* qpos, const Real* qvel, std::int64_t& given) {
     const StateCotangents& bars = arrays.bars;
@@ -184,7 +184,7 @@ struct BackwardRunner {
                                  std::int64_t t) const {
     return {model, arrays.shape, slice, t, forward.qpos, forward.qvel, forward.parameters};
   }
-  // From the controls' cotangents of the period that begins at step t to those of the controller's arrays and of the state at its start.
+  // From the controls' cotangents of the period that starts at step t; adds to those of the controller's arrays and the state.
   void pull_controller(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
                        std::int64_t t, OptionalController<Real>& controller) {
     StateCotangent<Real>& state = states[group];
@@ -202,8 +202,8 @@ struct BackwardRunner {
       for (int lane = 0; lane < seats.used(g); ++lane)
         arrays.clipped[seats.row(g, lane, arrays.shape.batch)] = 0;
   }
-  // Scales each lane's cotangent of the state down to norm `clip`, and counts those that were longer. The norm is that of
-  // x / m times m, with the largest number m, so that it does not overflow.
+  // Scales each lane's cotangent of the state down to norm `clip`, and counts the longer cotangents. With the largest number m,
+  // the norm is m times that of x / m, so it does not overflow.
   void clip_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
                        int group) {
     StateCotangent<Real>& state = states[group];
@@ -223,7 +223,7 @@ struct BackwardRunner {
     for (int lane = 0; lane < seats.used(group); ++lane)
       if (get_lane(longer, lane)) ++arrays.clipped[seats.row(group, lane, arrays.shape.batch)];
   }
-  // Adds the cotangents of what is measured at time t in the state at hand: to those of that state, the control and parameters.
+  // Adds the cotangents of numbers measured at time t: to those of the current state, the control and parameters.
   void add_measured(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
                     std::int64_t t, const Real* qpos, const Real* qvel) {
     if (!measures_at(*arrays.loss, t, arrays.shape.steps)) return;
@@ -234,7 +234,7 @@ struct BackwardRunner {
     measured.pull_back(model, forward.parameters, qpos, qvel, forward.ctrl,
                        {states[group].qpos, states[group].qvel, ctrl_bars[group], &parameter_bars[group]});
   }
-  // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.
+  // Adds the cotangents of the loss's terms of one quantity, x at time t; adds nothing where the rollout diverged.
   void add_loss(const BackwardArrays& arrays, const Seats<Real>& seats, int group, Quantity quantity,
                 std::int64_t t, std::int64_t last, const Real* x, int size, Real* bar) const {
     for (const LossTerm& term : arrays.loss->terms) {
@@ -254,8 +254,8 @@ struct BackwardRunner {
           arrays.cotangents_finite[seats.slice.environment(lane)] = 0;
   }
 
-  // Adds the cotangent in `ambient`, projected on the tangent space at qpos. A state of a rollout has quaternions of unit
-  // length, but the start is as it was given: a tangent moves a quaternion of length s by s times as much.
+  // Adds the cotangent in `ambient`, projected on the tangent space at qpos. The states of a rollout have unit quaternions, but
+  // the start keeps the given length s: there a tangent moves the quaternion s times as far.
   void add_projected(const Model& model, const Real* qpos, bool is_start, Real* out) const {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];

@@ -28,7 +28,7 @@ class PairSearch {
       return std::make_pair(reach_[one].low[axis], one) < std::make_pair(reach_[other].low[axis], other);
     });
     std::vector<std::pair<int, int>> found;
-    std::vector<int> active;  // those that the sweep has met and not left behind
+    std::vector<int> active;  // shapes that the sweep has met and not passed yet
     for (int geom : geoms) {
       std::size_t kept = 0;
       for (int other : active) {
@@ -56,7 +56,7 @@ class PairSearch {
     return (static_cast<long long>(std::min(one, other)) << 32) + std::max(one, other);
   }
 
-  // Shapes that any other may touch.
+  // The shapes that contype and conaffinity let touch another shape at all.
   std::vector<int> touching() const {
     unsigned contypes = 0, conaffinities = 0;
     for (int type : filters_.geom_contype) contypes |= unsigned(type);

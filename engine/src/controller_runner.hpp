@@ -21,14 +21,14 @@ void gather_period(const BroadcastInput& input, std::int64_t c, int size, const 
     for (int i = 0; i < size; ++i) set_lane(out[i], lane, input.at(slice.environment(lane), c, i));
 }
 
-// One period's row of each of the inputs that are given.
+// One period's row of each given input.
 template <class Real>
 void gather_inputs(const Model& model, const ControllerInputs& inputs, std::int64_t c, const Slice& slice,
                    InputArrays<Real>& out) {
   for (int i = 0; i < input_count; ++i)
     if (inputs.inputs[i].values) gather_period(inputs.inputs[i], c, input_size(model, i), slice, out.of[i]);
 }
-// Tangents of one period's row for one environment; none without values.
+// Tangents of one period's row for one environment; does nothing without values.
 template <class Real>
 void seed_period(const BroadcastInput& tangents, std::int64_t c, int size, const Slice& slice, Real* out) {
   for (int i = 0; tangents.values && i < size; ++i) out[i].tangent[0] = tangents.at(slice.first, c, i);
@@ -51,8 +51,8 @@ void seed_configuration(const Model& model, const Tangent& d, Real* qpos) {
   }
 }
 
-// Where the cotangents of period c go in an array [K, B, rows, n], as periods come last to first. Those of an array that is
-// the same in all periods are complete after the first period.
+// The row of an array [K, B, rows, n] for the cotangents of period c. Periods come last to first. Cotangents of an array that
+// is the same in all periods are complete after the first period.
 struct PeriodRow {
   bool complete;
   std::size_t rows, row;
@@ -65,7 +65,7 @@ struct PeriodRow {
   }
 };
 
-// What the controller of the period that begins at step t sees: the state there, and the forces applied in this period.
+// The controller's view of the period that begins at step t: the state there, and the forces applied in this period.
 template <class Real>
 struct PeriodStart {
   const Slice& slice;
@@ -87,7 +87,7 @@ struct PeriodStart {
 template <class Real>
 class ControllerRunner {
  public:
-  // `groups` of cotangents are pulled back; 0 forward.
+  // `groups` is the number of groups of cotangents to pull back; 0 for a forward pass.
   ControllerRunner(const Model& model, const ControllerInputs* inputs, int groups, Arena& arena)
       : model_(model), inputs_(*inputs) {
     if (inputs_.kind == ControllerKind::feedback) feedback_.emplace(model, arena);
@@ -98,7 +98,7 @@ class ControllerRunner {
     ambient_ = arena.take<Real>(model.nq);
   }
 
-  // Takes tangents of the arrays; only for a Real with tangents.
+  // Sets the tangents of the arrays; only for a Real with tangents.
   void take_tangents(const ControllerTangents& tangents) {
     tangents_ = &tangents;
     if (!mlp_) return;
@@ -106,14 +106,14 @@ class ControllerRunner {
     weights_.assign(inputs_.mlp.weights, inputs_.mlp.weights + count);
     for (std::size_t i = 0; tangents.weights && i < count; ++i) weights_[i].tangent[0] = tangents.weights[i];
   }
-  // Before the first period.
+  // Must be called before the first period.
   void start(const Slice& slice) {
     if (!mlp_) return;
     std::fill_n(mlp_->previous_ctrl, model_.nu, Real(0));
     if (inputs_.previous_ctrl.values)
       gather_period(inputs_.previous_ctrl, 0, model_.nu, slice, mlp_->previous_ctrl);
   }
-  // Adds the controller's part to the controls of a period; periods come in turn.
+  // Adds the controller's part to the controls of a period; periods must come in order.
   void add(const PeriodStart<Real>& at, Real* ctrl) {
     evaluate(at);
     if (feedback_) add_feedback(model_, *feedback_, ctrl);
@@ -124,14 +124,14 @@ class ControllerRunner {
     if (mlp_) std::copy_n(ctrl, model_.nu, mlp_->previous_ctrl);
   }
 
-  // Before a backward pass: no cotangents yet.
+  // Clears the cotangents before a backward pass.
   void clear(const ControllerBars& wanted) {
     for (Cotangent& bar : bars_) {
       bar.weights_wanted = wanted.weights != nullptr;
       for (const auto& [array, size] : bar.arrays(*this)) std::fill_n(array, size, Real(0));
     }
   }
-  // What the adjoint of a period needs; `applied` are the controls [B, C, nu].
+  // Computes the data for the adjoint of a period; `applied` are the controls [B, C, nu].
   void evaluate_again(const PeriodStart<Real>& at, std::int64_t periods, const double* applied) {
     if (mlp_ && at.c > 0)
       gather(applied, std::size_t(periods) * model_.nu, std::size_t(at.c - 1) * model_.nu, model_.nu,
@@ -140,7 +140,7 @@ class ControllerRunner {
       start(at.slice);
     evaluate(at);
   }
-  // Adds what later periods' observations of this period's control contribute.
+  // Adds the cotangents that later periods' observations give to this period's control.
   void add_previous(int group, Real* ctrl_bar) {
     if (!mlp_) return;
     Real* bar = bars_[group].previous_ctrl;
@@ -164,8 +164,8 @@ class ControllerRunner {
       measured_->pull_back(model_, at.parameters, at.qpos, at.qvel, mlp_->previous_ctrl,
                            {qpos_bar, qvel_bar, bar.previous_ctrl, &parameters_bar});
   }
-  // Writes the gradients by the arrays that have a row for each period after each, and the others after the first period,
-  // which comes last. write(values, stride, offset, size, array) scatters one group's rows.
+  // Writes the gradients after each period for arrays with a row per period, and after the first period, which comes last, for
+  // the others. write(values, stride, offset, size, array) scatters one group's rows.
   template <class Write>
   void write(int group, std::int64_t c, std::int64_t periods, const ControllerBars& out, const Write& write) {
     Cotangent& bar = bars_[group];
@@ -262,7 +262,7 @@ class ControllerRunner {
   Real *error_bar_, *ambient_;
 };
 
-// The controller of a call, made with the memory that it needs; empty without one.
+// The controller of a call, made with its memory; empty if the call has no controller.
 template <class Real>
 class OptionalController {
  public:

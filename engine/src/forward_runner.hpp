@@ -40,7 +40,7 @@ struct ForwardRunner {
     });
   }
 
-  // keep(place) is called when the state at hand is the one that is kept at this place.
+  // Calls keep(place) when the current state is the one to keep at this place.
   template <class Keep>
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
            const CancelToken* cancel, const Keep& keep) {
@@ -53,7 +53,7 @@ struct ForwardRunner {
     take_inputs(model, arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
-    std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps
+    std::fill_n(ctrl, model.nu, Real(0));  // for measurements at time T without steps
     if (arrays.held) load_inputs(model, arrays, {1, 1}, 0, slice);
     OptionalController<Real> controller(model, arrays.controller);
     if (controller) controller->start(slice);
@@ -78,7 +78,7 @@ struct ForwardRunner {
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
       if (arrays.unsettled_step) note_report(solver_report(model, workspace), arrays, slice, t);
-      if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
+      if (arrays.held && !any(finite)) break;  // all NaN from here on, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);
@@ -98,7 +98,7 @@ struct ForwardRunner {
     load_ctrl(model, arrays.ctrl, shape, t, slice);
     gather_inputs(model, arrays.controller, shape.period(t), slice, inputs);
   }
-  // Makes steps read the other inputs, those that there are.
+  // Makes steps read the other inputs that are given.
   void take_inputs(const Model& model, const ControllerInputs& given) {
     inputs.attach(model, [&](int i) { return given.inputs[i].values != nullptr; }, parameters);
   }
@@ -115,8 +115,8 @@ struct ForwardRunner {
     scatter(qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, to.qvel);
   }
 
-  // One step in place; returns which environments stayed finite. One with a non-finite state becomes NaN throughout, so that
-  // no later number looks like a result.
+  // Takes one step in place and returns the environments that stayed finite. An environment with a non-finite state becomes NaN
+  // throughout, so no later number looks like a result.
   MaskOf<Real> advance(const Model& model) {
     step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
     MaskOf<Real> finite = is_finite(qpos[0]);
@@ -129,7 +129,7 @@ struct ForwardRunner {
     return finite;
   }
 
-  // The workspace for what a loss measures, made when first needed.
+  // The workspace for a loss's measurements, made when first needed.
   MeasuredProbes<Real>& measured_loss(const Model& model, const Loss& loss) {
     if (!measured_) measured_ = std::make_unique<MeasuredRunner>(model, &loss.probes);
     return **measured_;
@@ -152,7 +152,7 @@ struct ForwardRunner {
     }
     if (arrays.loss) add_ctrl_values(arrays, slice, c, sums);
   }
-  // An environment that diverged is not judged.
+  // Records the solver's report for environments that have not diverged.
   void note_report(const SolverReport<Real>& report, const RolloutArrays& arrays, const Slice& slice,
                    std::int64_t t) const {
     for (int lane = 0; lane < slice.count; ++lane) {
@@ -192,7 +192,7 @@ struct ForwardRunner {
     measured.measure(model, parameters, double(t) * model.timestep, qpos, qvel, ctrl);
     add_values(arrays, slice, t, arrays.shape.steps, Quantity::measured, measured.values(), sums);
   }
-  // Of the terms of one quantity x.
+  // Adds the values of the loss's terms of one quantity x.
   void add_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, std::int64_t last,
                   Quantity quantity, const Real* x, Doubles& sums) const {
     double* sum = sums.data();

@@ -17,7 +17,7 @@ double coordinate(const Point& point, int axis) {
   return axis == 0 ? point.x : axis == 1 ? point.y : point.z;
 }
 
-// The unit direction in which points spread the least about their middle, nearly: power iteration with tr(C) - C.
+// The unit direction in which points spread least about their middle, approximately: power iteration with tr(C) - C.
 Point flattest_direction(const std::vector<Point>& points, const Point& middle) {
   Point axis = {0.48, 0.6, 0.64};
   for (int i = 0; i < 40; ++i) {
@@ -33,7 +33,7 @@ Point flattest_direction(const std::vector<Point>& points, const Point& middle) 
   return axis;
 }
 
-// Smallest box with sides along the axes.
+// Smallest box with its sides along the axes.
 struct Bounds {
   double low[3] = {1e300, 1e300, 1e300}, high[3] = {-1e300, -1e300, -1e300};
 
@@ -65,7 +65,7 @@ class Builder {
     }
   }
 
-  // `first`, `last`: range of the order.
+  // `first` and `last` give a range of the order.
   int build(std::size_t first, std::size_t last) {
     const int index = int(nodes_.size());
     nodes_.push_back(disc(first, last));
@@ -106,7 +106,7 @@ class Builder {
     return out;
   }
 
-  // The disc about the items' points: flat where they lie on a flat part of the hull.
+  // The disc about the items' points. It is flat if they lie on a flat part of the hull.
   HullNode disc(std::size_t first, std::size_t last) const {
     const std::vector<Point> about = points(first, last);
     Point middle = {0, 0, 0};

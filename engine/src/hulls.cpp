@@ -50,7 +50,7 @@ class HullBuilder {
   const MujocoArrays& in_;
   Hulls& out_;
 
-  // `vertices`: of the hull or core, in the shape's frame.
+  // `vertices` are those of the hull or core, in the shape's frame.
   static void add_box(const std::vector<Vector3<double>>& vertices, Geom& geom) {
     Vector3<double> high = shape_row(geom.shape).extents(geom), low = -high;
     if (!vertices.empty()) {
@@ -79,7 +79,7 @@ class HullBuilder {
     }
   }
 
-  // `vertices`: in the link's frame.
+  // `vertices` are in the link's frame.
   void add_trees(const std::vector<Vector3<double>>& vertices, Geom& geom) {
     std::vector<std::vector<Vector3<double>>> items;
     const auto tree = [&] { return add_hull_tree(items, out_.nodes, out_.items); };
@@ -115,13 +115,13 @@ class HullBuilder {
     }
   }
 
-  // Faces and edges of a hull from its polygons, which may turn either way.
+  // Builds faces and edges of a hull from its polygons, which may turn either way.
   void add_faces(const std::vector<Vector3<double>>& vertices, std::vector<Ints>& polygons) {
     Vector3<double> middle = {0, 0, 0};
     for (const Vector3<double>& vertex : vertices) middle += (1.0 / double(vertices.size())) * vertex;
     std::map<std::pair<int, int>, std::size_t> edge_of;
     for (Ints& polygon : polygons) {
-      Vector3<double> normal = {0, 0, 0};  // Newell's
+      Vector3<double> normal = {0, 0, 0};  // by Newell's method
       for (std::size_t i = 0; i < polygon.size(); ++i)
         normal += cross(vertices[polygon[i]] - vertices[polygon[0]],
                         vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);

@@ -6,9 +6,9 @@
 
 namespace revolute {
 
-// Appends the hull of a box or mesh, or the core of a sphere or capsule, to `out`; other shapes have none. Shape `g` of the arrays
-// is at `at` in its link's frame; `geom` has its type and sizes, and gets the ranges of its hull, its box and its trees.
-// Throws std::invalid_argument when a mesh's polygons name vertices that it does not have.
+// Appends the hull of a box or mesh, or the core of a sphere or capsule, to `out`; other shapes have none. `at` is the pose of
+// shape `g` in its link's frame. `geom` has its type and sizes, and gets the ranges of its hull, its box and its trees.
+// Throws std::invalid_argument if a mesh's polygons name vertices that it does not have.
 void add_hull(const MujocoArrays& in, int g, const Pose& at, Geom& geom, Hulls& out);
 
 }  // namespace revolute

@@ -1,5 +1,5 @@
 // The Jacobian of a step: one forward step, and a backward step for each row of qvel+. The rows of qpos+ follow from these,
-// since a step ends with  qpos+ = qpos (+) h qvel+; but for the integrator rk4, whose rows are all pulled back.
+// since a step ends with  qpos+ = qpos (+) h qvel+. With the integrator rk4 all rows are pulled back.
 #include <limits>
 
 #include "forward_runner.hpp"
@@ -9,8 +9,8 @@ namespace revolute {
 
 namespace {
 
-// Which row of whose Jacobian sits in each lane of a Bar: rows of one environment side by side, over a step in double, or the
-// same row of several environments. Either gives the bits of one by one.
+// The row and environment in each lane of a Bar: either several rows of one environment side by side, over a step in double,
+// or the same row of several environments. Both give the same bits as one row at a time.
 template <class Real, class Bar>
 struct RowSeats {
   static constexpr bool side_by_side = Width<Real>::value == 1;
@@ -23,11 +23,11 @@ struct RowSeats {
   int row(int first, int lane) const { return side_by_side ? first + lane : first; }
 };
 
-// What is left of the rows after the full packs is pulled back by narrow ones, where it fits: a backward step of two lanes
+// After the full packs, the remaining rows are pulled back by a narrow pack if they fit: a backward step of two lanes
 // takes six sevenths of the time of one of eight.
 using NarrowPack = Lanes<2>;
 
-// Environments in packs, but where rows side by side take fewer backward steps.
+// Environments in packs, or one by one if rows side by side take fewer backward steps.
 std::vector<Slice> jacobian_slices(const Model& model, int batch) {
   const int nv = model.nv, steps_side_by_side = (nv + lanes - 1) / lanes;
   std::vector<Slice> out;
@@ -41,7 +41,7 @@ std::vector<Slice> jacobian_slices(const Model& model, int batch) {
   return out;
 }
 
-// Tangent of the configuration, velocities, activations.
+// Size of a state: tangent of the configuration, velocities, activations.
 int state_size(const Model& model) { return model.nv + velocities(model); }
 
 struct Row {
@@ -52,7 +52,7 @@ Row at(const Model& model, const JacobianArrays& arrays, int environment, int i)
   return {arrays.A + row * nx, arrays.B + row * model.nu};
 }
 
-// Rows of A and B by the adjoint of the step.
+// Computes rows of A and B by the adjoint of the step.
 template <class Bar>
 struct RowPullback {
   Bar* ctrl_bar;
@@ -70,7 +70,7 @@ struct RowPullback {
     input_bars.attach_bars(parameters_bar);
   }
 
-  // The rows in the seats from `first` on; returns the first one after them.
+  // Computes the rows in the seats from `first` on; returns the row after them.
   template <class Real>
   int run(const Model& model, const JacobianArrays& arrays, const Slice& slice,
           const ForwardRunner<Real>& step, int first) {
@@ -96,7 +96,7 @@ struct RowPullback {
   }
 };
 
-// Real: one environment's step, whose rows are pulled back side by side, or a pack of environments'.
+// Real holds one environment's step, whose rows are pulled back side by side, or the steps of a pack of environments.
 template <class Real>
 struct JacobianRunner {
   ForwardRunner<Real> forward;
@@ -129,7 +129,7 @@ struct JacobianRunner {
         gather(arrays.inputs[i], size, 0, size, slice, forward.inputs.of[i]);
     step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
          qpos_next, qvel_next);
-    // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well
+    // an impact ends the motion at the old velocity, so qpos+ also depends on the state through the time of the impact
     const Impact<Real>& impact = forward.workspace.impact;
     const bool by_velocity = !is_runge_kutta(model);  // whether qpos+ = qpos (+) h qvel+
     for (int row = impact.any || !by_velocity ? 0 : model.nv; row < state_size(model);) {
@@ -155,7 +155,7 @@ struct JacobianRunner {
     std::fill_n(first.B, by_ctrl, std::numeric_limits<double>::quiet_NaN());
   }
 
-  // Some rows from `first` on; returns the first one after them.
+  // Pulls back some rows from `first` on; returns the row after them.
   int pull_back(const Model& model, const JacobianArrays& arrays, const Slice& slice, int first) {
     if constexpr (Width<Real>::value == 1)
       if (state_size(model) - first <= Width<NarrowPack>::value)
@@ -163,7 +163,7 @@ struct JacobianRunner {
     return pullback.run(model, arrays, slice, forward, first);
   }
 
-  // The rows of positions of the environment in one lane, from those of the velocities that are there already:
+  // Computes the position rows of the environment in one lane from its velocity rows, which must be there already:
   //   d qpos+ = E_q d qpos + E_v d qvel+,   where E has a block for each joint.
   void position_rows(const Model& model, const JacobianArrays& arrays, int environment, int of_lane) {
     const int nv = model.nv;
@@ -178,7 +178,7 @@ struct JacobianRunner {
       for (int lane = 0; lane < rows; ++lane) position_row(model, arrays, environment, first + lane, lane);
     }
   }
-  // One of them, whose entries of E are in this lane of state_bar.
+  // Computes one position row; its entries of E are in this lane of state_bar.
   void position_row(const Model& model, const JacobianArrays& arrays, int environment, int i,
                     int lane) const {
     const int nv = model.nv;

@@ -1,5 +1,5 @@
-// The forward derivative of a rollout: the same step on dual numbers, each from its stored state. An unstable trajectory would
-// otherwise part from the stored one, whose gradient the backward pass gives, by rounding alone.
+// The forward derivative of a rollout: each step runs on dual numbers from its stored state. Without this, rounding alone would
+// drive an unstable trajectory away from the stored one, whose gradient the backward pass gives.
 #include "controller_runner.hpp"
 #include "revolute/scalar/dual.hpp"
 
@@ -15,7 +15,7 @@ void seed(const double* tangents, std::size_t offset, int size, Real* out) {
 void load(const double* values, std::size_t offset, int size, Real* out) {
   for (int i = 0; i < size; ++i) out[i] = Real(values[offset + i]);
 }
-// Values of a stored state, tangents of the step that led to it.
+// Sets the values to a stored state; the tangents stay those of the step that led to it.
 void set_values(const double* values, std::size_t offset, int size, Real* out) {
   for (int i = 0; i < size; ++i) out[i].value = values[offset + i];
 }
@@ -64,8 +64,8 @@ struct JvpRunner {
     return true;
   }
 
-  // The controls of the period that begins at step t: the stored values, with the tangents of the given controls and of the
-  // controller's part, which is added to zero.
+  // Sets the controls of the period that begins at step t: the stored values, with the tangents of the given controls and of
+  // the controller's part, which is added to zero.
   void begin_period(const Model& model, const JvpArrays& arrays, const Slice& slice, std::int64_t t,
                     OptionalController<Real>& controller) {
     const std::int64_t c = arrays.shape.period(t);
@@ -128,7 +128,7 @@ bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& 
   std::vector<Slice> environments;
   for (int b = 0; b < arrays.shape.batch; ++b) environments.push_back({b, 1});
   const Model& model = model_for(storage, arrays.parameters);
-  // each alone, where others share a pack, and with its tangents
+  // each environment runs alone here instead of in a pack, and carries tangents
   const double steps = 2.0 * lanes * arrays.shape.batch * arrays.shape.steps;
   return spread(environments, worthwhile_threads(execution, model, steps), [&] {
     return [&, runner = std::make_unique<LazyRunner<JvpRunner>>(model)](const Slice& slice) {

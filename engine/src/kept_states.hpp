@@ -1,5 +1,5 @@
-// Where the states of a pack are while it is pulled back, those that the rollout kept and those kept on the way: the former in
-// arrays of the caller, or both on a stack of the pack's own.
+// Storage of a pack's states for the backward pass: states that the rollout kept, and states kept on the way. The former are in
+// arrays of the caller, or both are on the pack's own stack.
 #pragma once
 
 #include "forward_runner.hpp"
@@ -7,8 +7,8 @@
 
 namespace revolute {
 
-// In the arrays that a rollout filled. They are only read, so that a trajectory can be pulled back through again, by several
-// threads at once.
+// Kept states in arrays that a rollout filled. They are only read, so several threads at once, or repeated backward passes, can
+// use one trajectory.
 template <class Real>
 class StatesInArrays {
  public:
@@ -21,11 +21,11 @@ class StatesInArrays {
         qpos_(std::size_t(slice.count) * capacity_ * model.nq),
         qvel_(std::size_t(slice.count) * capacity_ * velocities(model)) {}
 
-  // Gives the kept state at a place.
+  // Loads the kept state at a place.
   void load(std::int64_t place, ForwardRunner<Real>& forward) const {
     forward.gather_state(model_, arrays_, count_, place, slice_);
   }
-  // Keeps a state on the way, and gives it; `kept` of the kept states are still to come.
+  // Keeps or loads a state on the way; `kept` of the kept states have not been used yet.
   void keep_scratch(std::int64_t /*kept*/, std::int64_t place, const ForwardRunner<Real>& forward) {
     forward.scatter_state(model_, {qpos_.data(), qvel_.data()}, capacity_, place, {0, slice_.count});
   }
@@ -42,9 +42,8 @@ class StatesInArrays {
   Doubles qpos_, qvel_;  // states on the way, [lanes in use, capacity, n]
 };
 
-// On a stack, pushed by the forward pass and read from the top by the backward pass, which puts the states that it keeps on the
-// way on top of the kept ones still to come. What has had its turn is given back to the system, so that the gradient can grow
-// in its place.
+// Kept states on a stack. The forward pass pushes them and the backward pass reads from the top; it puts the states that it
+// keeps on the way on top of the unused kept ones. Used memory goes back to the system, for the growing gradient.
 template <class Real>
 class StateStack {
  public:
@@ -53,14 +52,14 @@ class StateStack {
         numbers_(model.nq + velocities(model)),
         block_(bytes(policy.held(steps)), own_pages_from) {}
 
-  // Puts the state in `forward` at a place, each in turn.
+  // Stores the state in `forward` at a place; places must come in order.
   void push(std::int64_t place, const ForwardRunner<Real>& forward) {
     Real* state = at(place);
     std::copy_n(forward.qpos, nq_, state);
     std::copy_n(forward.qvel, numbers_ - nq_, state + nq_);
     held_ = place + 1;
   }
-  // Gives a state; those above it are gone.
+  // Loads a state; the states above it are dropped.
   void load(std::int64_t place, ForwardRunner<Real>& forward) {
     const Real* state = at(place);
     std::copy_n(state, nq_, forward.qpos);

@@ -1,11 +1,11 @@
-// What is measured at given states, and its cotangents pulled back: kinematics, and the sensors of a trajectory.
+// Measures numbers at given states, and pulls their cotangents back: kinematics, and the sensors of a trajectory.
 #include "ambient_cotangents.hpp"
 #include "revolute/stages/measurement_adjoint.hpp"
 #include "seats.hpp"
 
 namespace revolute {
 
-// A single environment fills a pack with its cotangents.
+// The cotangents of a single environment fill a pack.
 inline bool fills_pack(const MeasureArrays& arrays, const Slice& slice) {
   return slice.count > 1 || arrays.cotangents > 1;
 }

@@ -1,4 +1,4 @@
-// One thread's workspace for what a loss or a policy measures during a rollout (stages/measurement.hpp).
+// One thread's workspace for the measurements of a loss or a policy during a rollout (stages/measurement.hpp).
 #pragma once
 
 #include "packs.hpp"
@@ -16,19 +16,19 @@ class MeasuredProbes {
         values_(arena.take<Real>(probes->size)),
         bar_(arena.take<Real>(probes->size)) {}
 
-  // [probes.size] of the state that was measured last.
+  // The numbers [probes.size] of the last measured state.
   const Real* values() const { return values_; }
 
   void measure(const Model& model, const Parameters<Real>& parameters, double time, const Real* qpos,
                const Real* qvel, const Real* ctrl) {
     measurement(model, parameters, probes_, Real(time), qpos, qvel, ctrl, at_, values_);
   }
-  // Zeros, to which the cotangents of `values` are added.
+  // Returns zeros; the caller adds the cotangents of `values` to them.
   Real* cleared_bar() {
     std::fill_n(bar_, probes_.size, Real(0));
     return bar_;
   }
-  // Pulls them back through the state that was measured last.
+  // Pulls these cotangents back through the last measured state.
   void pull_back(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
                  const Real* ctrl, const InputCotangents<Real>& inputs) {
     measurement_adjoint(model, parameters, probes_, qpos, qvel, ctrl, at_, bar_, adjoint_, inputs);

@@ -196,7 +196,7 @@ class ModelBuilder {
     for (int b = 1; b < in_.nbody; ++b) {
       const int parent = in_.body_parentid[b];
       int link = body_link_[parent];
-      // the body frame before its joints move, in the frame of the link it hangs on
+      // the body frame before its joints move, in the frame of the link that carries it
       Pose at = body_pose_[parent] * pose(&in_.body_pos[3 * b], &in_.body_quat[4 * b]);
       if (in_.body_mocapid[b] >= 0) {
         add_mocap(b);
@@ -209,7 +209,7 @@ class ModelBuilder {
     }
   }
 
-  // A mocap body, a child of the world without joints: its own frame.
+  // Adds a mocap body, a child of the world without joints, with its own frame.
   void add_mocap(int b) {
     const std::size_t i = std::size_t(in_.body_mocapid[b]),
                       count = std::max(out_.mocap_pos_.size() / 3, i + 1);
@@ -220,14 +220,14 @@ class ModelBuilder {
     std::copy_n(&in_.body_quat[4 * b], 4, &out_.mocap_quat_[4 * i]);
     body_link_[b] = mocap_link(int(i));
   }
-  // Where a frame of a link of the mocap bodies is in the world at the poses of the file.
+  // World position of a point in the frame of a link or mocap body, at the poses of the file.
   Vector3<double> at_rest(int link, const Vector3<double>& p) const {
     if (!is_mocap(link)) return p;
     const Pose at = pose(&out_.mocap_pos_[3 * mocap_index(link)], &out_.mocap_quat_[4 * mocap_index(link)]);
     return at.p + at.R * p;
   }
 
-  // Adds a joint on `link`; afterwards `link` is the link it moves and `at` the body frame in it.
+  // Adds a joint on `link`. Afterwards `link` is the link that the joint moves, and `at` is the body frame in it.
   void add_joint(int j, int& link, Pose& at) {
     Joint joint{};
     joint.type = JointType(in_.jnt_type[j]);
@@ -297,7 +297,7 @@ class ModelBuilder {
     const double origin[3] = {0, 0, 0};
     store(body_pose_[body].R * pose(origin, quat).R, out);
   }
-  // Degrees of freedom that move some of the links and not all alike.
+  // Degrees of freedom that move some of the links but not all of them alike.
   int support_of_links(const std::vector<int>& links) {
     std::map<int, std::size_t> movers;
     for (int link : links)
@@ -493,7 +493,7 @@ class ModelBuilder {
         std::any_of(in_.ten_frictionloss.begin(), in_.ten_frictionloss.end(), [](double f) { return f > 0; });
   }
 
-  // Gravity compensation, and what a medium resists: bodies with mass.
+  // Adds gravity compensation, and the bodies with mass that a medium resists.
   void add_link_forces() {
     Model& m = out_.model_;
     std::copy_n(in_.wind.data(), 3, m.wind);
@@ -514,7 +514,7 @@ class ModelBuilder {
     m.nmedium = int(out_.medium_bodies_.size());
     m.nellipsoid = int(out_.medium_ellipsoids_.size());
   }
-  // Whether a body has shapes that the medium resists as ellipsoids; then its inertia box does not count.
+  // Adds the shapes that a medium resists as ellipsoids; returns whether there are any. Then the inertia box does not count.
   bool add_medium_ellipsoids(int body) {
     bool any = false;
     for (int g = 0; g < in_.ngeom; ++g) {
@@ -570,7 +570,7 @@ class ModelBuilder {
       first += std::size_t(field.rows) * field.columns;
     }
   }
-  // At how many points a shape may touch a field: once for each prism that it may lie over.
+  // The number of points at which a shape may touch a field: one for each prism that it may lie over.
   static int field_points(const HeightField& field, const Geom& geom) {
     double cells = 1;
     for (int i : {0, 1}) {
@@ -630,12 +630,12 @@ class ModelBuilder {
     out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
     return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
   }
-  // Whether the world or a link is among the ancestors of another.
+  // Whether `above`, the world or a link, is an ancestor of `below`.
   bool carries(int above, int below) const {
     while (below > above) below = out_.dofs_[below].parent;
     return below == above;
   }
-  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  // A link and its ancestors. It is the end of the list of a leaf below it, so a long chain is listed once.
   Path chain(int link) {
     if (link < 0) return {0, 0};
     if (chain_of_.empty()) list_chains();
@@ -665,7 +665,7 @@ class ModelBuilder {
     return {first, int(out_.path_dofs_.size()) - first};
   }
 
-  // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
+  // mujoco: the degrees of freedom that move only one of the links; those that move both leave the constraint as it is.
   int support(int link_a, int link_b) {
     link_a = moved_link(link_a);
     link_b = moved_link(link_b);
@@ -680,7 +680,7 @@ class ModelBuilder {
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
   }
-  // mujoco: the degrees of freedom that move either link. Two points that should coincide and do not, move against each other
+  // mujoco: the degrees of freedom that move either link. Two points that should coincide but do not, move against each other
   // when both turn with the same joint.
   int whole_support(int link_a, int link_b) {
     std::vector<std::pair<int, int>> dofs;
@@ -693,7 +693,7 @@ class ModelBuilder {
     }
     return add_support(std::move(dofs));
   }
-  // Degrees of freedom, each with its side.
+  // Adds degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
     Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true, nullptr, nullptr};
@@ -731,7 +731,7 @@ class ModelBuilder {
     }
     out_.mass_rows_.push_back(entries);
   }
-  // A free joint, and no other joint in its tree.
+  // Finds the trees with a free joint and no other joint.
   void find_single_free() {
     std::vector<int> dofs(out_.model_.ntree, 0);
     for (const Dof& dof : out_.dofs_) ++dofs[dof.tree];
@@ -817,7 +817,7 @@ class ModelBuilder {
       out_.candidates_.push_back(candidate);
   }
 
-  // Adds a pair for which MuJoCo has a closed formula; false for the others, which go to the general search.
+  // Adds a pair for which MuJoCo has a closed formula; returns false for other pairs, which go to the general search.
   bool add_mujoco_pair(Candidate candidate) {
     const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
     const PairKind kind = mujoco_pair_kind(a.shape, b.shape);
@@ -833,7 +833,7 @@ class ModelBuilder {
     return true;
   }
 
-  // What decides about the pairs that are not listed.
+  // Adds the filters for pairs that are not listed.
   void add_filters() {
     Model& m = out_.model_;
     for (int g = 0; g < in_.ngeom; ++g) {
@@ -878,7 +878,7 @@ class ModelBuilder {
     m.excluded_geoms = out_.excluded_geoms_.data();
   }
 
-  // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
+  // Adds the points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
   void add_plane_points(Candidate candidate, const Geom& shape) {
     candidate.radius = shape.radius;
     const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
@@ -967,7 +967,7 @@ class ModelBuilder {
     for (int part : {0, 1}) equality.weight[part] = body_weight(a, b, part);
     equality.support = whole_support(equality.link_a, equality.link_b);
   }
-  // MuJoCo's data: polynomial of the second tendon's length beyond that at qpos0
+  // MuJoCo's data are the polynomial of the second tendon's length beyond its length at qpos0.
   void add_tendon_equality(int a, int b, const double* data, Equality& out) const {
     std::copy_n(data, 5, out.polynomial);
     out.tendon_a = a;
@@ -984,7 +984,7 @@ class ModelBuilder {
     }
     return add_support({dofs.begin(), dofs.end()});
   }
-  // MuJoCo's data: polynomial of the second joint's displacement from its qpos0
+  // MuJoCo's data are the polynomial of the second joint's displacement from its qpos0.
   void add_joint_equality(int a, int b, const double* data, Equality& out) {
     std::copy_n(data, 5, out.polynomial);
     const auto set = [&](int joint, int& dof, int& qpos, double& reference) {
@@ -997,8 +997,8 @@ class ModelBuilder {
     set(b, out.dof_b, out.qpos_b, out.reference_b);
     out.path = path(out.dof_a, out.dof_b);
   }
-  // MuJoCo's data: connect: anchor in body 1, anchor in body 2; weld: anchor in body 2, the same in body 1, orientation of
-  // body 2 in body 1
+  // MuJoCo's data. connect: anchor in body 1, anchor in body 2. weld: anchor in body 2, the same in body 1, orientation of
+  // body 2 in body 1.
   void add_body_equality(int a, int b, const double* data, Equality& out) {
     const bool weld = out.type == EqualityType::weld;
     const Pose relative = weld ? pose(data + 3, data + 6) : identity();

@@ -6,12 +6,12 @@ namespace revolute {
 
 namespace {
 
-// Looking at a pair costs little, sorting the shapes more: below so many pairs for each shape all pairs are looked at.
+// Looking at a pair costs little, sorting the shapes costs more: with fewer pairs per shape than this, all pairs are looked at.
 constexpr std::size_t few_pairs = 16;
 
 }  // namespace
 
-// Sorts `swept` by trees.
+// Sorts `swept` by tree.
 void NearPairTables::group(const Model& model, const std::vector<Dof>& dofs, const std::vector<Geom>& geoms) {
   const auto tree = [&](int g) { return geoms[g].link < 0 ? model.ntree : dofs[geoms[g].link].tree; };
   std::stable_sort(swept.begin(), swept.end(), [&](int a, int b) { return tree(a) < tree(b); });
@@ -23,7 +23,7 @@ void NearPairTables::group(const Model& model, const std::vector<Dof>& dofs, con
 
 void NearPairTables::build(const Model& model, const std::vector<Dof>& dofs,
                            const std::vector<Candidate>& candidates, std::vector<Geom>& geoms) {
-  std::vector<int> between;  // pairs of shapes of which none is ground
+  std::vector<int> between;  // pairs of shapes, neither of them ground
   std::vector<bool> meets(geoms.size(), false);
   for (std::size_t i = 0; i < candidates.size(); i += candidates[i].slots) {
     const Candidate& candidate = candidates[i];

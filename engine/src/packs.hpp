@@ -1,4 +1,4 @@
-// What all batch calls share: packs of environments, gathering and scattering, workspaces, threads.
+// Shared parts of all batch calls: packs of environments, gathering and scattering, workspaces, threads.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ inline ParameterPointers parameter_values(const ModelStorage& storage, const Par
   return out;
 }
 
-// The model as a call with these parameters needs it.
+// The model that a call with these parameters needs.
 inline const Model& model_for(const ModelStorage& storage, const ParameterInputs& parameters) {
   return parameters[int(Parameter::dof_frictionloss)].values ? storage.model() : storage.model_as_loaded();
 }
@@ -66,7 +66,7 @@ inline bool per_environment(const ParameterInputs& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const ParameterRows& given) { return given.rows > 1; });
 }
 
-// Environments in packs of `lanes`; a single one that is left over runs alone, and so do all of crowded models.
+// Environments in packs of `lanes`. A single environment left over runs alone; with a crowded model every one runs alone.
 inline std::vector<Slice> slices(const Model& model, int batch) {
   const int size = is_crowded(model) ? 1 : lanes;
   std::vector<Slice> out;
@@ -74,7 +74,7 @@ inline std::vector<Slice> slices(const Model& model, int batch) {
   return out;
 }
 
-// Parameters of a slice's environments; `measured`: those that only what is measured reads as well.
+// Loads the parameters of a slice's environments; `measured` adds those that only measurements read.
 template <class Real>
 void load_parameters_of(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice,
                         const Model& model, bool measured, Parameters<Real>& out) {
@@ -95,7 +95,7 @@ struct InputArrays {
   InputArrays(const Model& model, Arena& arena) {
     for (int i = 0; i < input_count; ++i) of[i] = arena.take<Real>(input_size(model, i));
   }
-  // Makes steps read those for which given(input) holds; mocap bodies that are not given are where the file has them.
+  // Makes steps read the inputs for which given(input) holds; mocap bodies that are not given keep the poses of the file.
   template <class Given>
   void attach(const Model& model, const Given& given, Parameters<Real>& parameters) {
     for (int i = 0; i < input_count; ++i) {
@@ -104,7 +104,7 @@ struct InputArrays {
       parameters.inputs[i] = given(i) || values ? of[i] : nullptr;
     }
   }
-  // Makes adjoints add to these.
+  // Makes adjoints add to these arrays.
   void attach_bars(Parameters<Real>& parameters_bar) {
     for (int i = 0; i < input_count; ++i) parameters_bar.inputs[i] = of[i];
   }
@@ -130,15 +130,15 @@ class LazyRunner {
   Runner runner_;
 };
 
-// As many threads as have enough to do. To start one and to wait for it takes some 25 us and, where others want the processor,
-// until its turn; a step of an environment in a pack takes some 0.03 us per degree of freedom. `steps` are those of all
-// environments.
+// The number of threads that have enough work. Starting a thread and waiting for it takes about 25 us, and longer if other
+// programs want the processor. A step of an environment in a pack takes about 0.03 us per degree of freedom. `steps` counts
+// the steps of all environments.
 inline int worthwhile_threads(const Execution& execution, const Model& model, double steps) {
   constexpr double steps_of_dofs = 1500;
   return int(std::min<double>(execution.threads, 1 + steps * model.nv / steps_of_dofs));
 }
 
-// Calls work(slice) for all slices on up to `threads` threads, fewer where the system refuses to start one; `make_worker` gives
+// Calls work(slice) for all slices on up to `threads` threads, or fewer if the system refuses to start one. `make_worker` gives
 // each thread its own workspace.
 template <class MakeWorker>
 bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker) {
@@ -163,7 +163,7 @@ bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker)
   try {
     for (int i = 1; i < count; ++i) others.emplace_back(run);
   } catch (const std::exception&) {
-    // the system has no room for another thread: those that started do the work
+    // the system has no room for another thread: the started threads do the work
   }
   run();
   for (std::thread& thread : others) thread.join();

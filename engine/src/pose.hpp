@@ -1,4 +1,4 @@
-// Places of frames while a model is built.
+// Poses of frames while a model is built.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace revolute {
 
-// A frame in another: a point x of it is at p + R x; q is R as a quaternion.
+// A frame in another frame: its point x is at p + R x there; q is R as a quaternion.
 struct Pose {
   Matrix3<double> R;
   Vector3<double> p;

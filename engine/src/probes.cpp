@@ -24,7 +24,7 @@ FixedFrame fixed_frame(const Model& model, PlaceType type, int id) {
   return out;
 }
 
-// The joints from the root to a link, the last one that frees the link from its ancestors first.
+// Adds the joints from the root to a link, starting with the last joint that frees the link from its ancestors.
 void add_joints(const Model& model, int link, Place& place, Probes& probes) {
   place.first_joint = int(probes.joints.size());
   while (link >= 0) {

@@ -11,22 +11,22 @@ namespace {
 
 constexpr int mujoco_plane = 0;
 constexpr double endless = std::numeric_limits<double>::infinity();
-// Components of a unit vector below this are rounding.
+// Smaller components of a unit vector are rounding.
 constexpr double rounding = 1e-12;
 // Added on all sides, for rounding.
 constexpr double slack = 1e-6;
 
-// Where the origin of a frame can be, and how the frame is turned while that is known.
+// The region in which a frame's origin can be, and the frame's rotation while it is known.
 struct Frame {
   Region origin;
-  bool turned;  // by joints, so that its rotation may be any
+  bool turned;  // by joints, so that any rotation is possible
   Matrix3<double> R;
 
   void widen(double by) {
     for (int i = 0; i < 3; ++i) origin.low[i] -= by, origin.high[i] += by;
   }
   void forget() { widen(endless), turned = true; }
-  // Goes to the point p of the frame.
+  // Moves the origin to the point p of the frame.
   void move(const Vector3<double>& p) {
     if (turned) return widen(std::sqrt(dot(p, p)));
     const Vector3<double> shift = R * p;
@@ -40,7 +40,7 @@ struct Frame {
     for (int i = 0; i < 3; ++i)
       if (std::fabs(component[i]) > rounding) origin.low[i] = -endless, origin.high[i] = endless;
   }
-  // Turns about the point `anchor` of the frame.
+  // Turns the frame about its point `anchor`.
   void turn(const Vector3<double>& anchor) {
     move(anchor);
     turned = true;

@@ -1,11 +1,11 @@
-// Which cotangent of which environment sits in each lane.
+// The cotangent and environment in each lane.
 #pragma once
 
 #include "packs.hpp"
 
 namespace revolute {
 
-// Which cotangent of which environment sits in each lane; all groups share the replayed step.
+// Gives the cotangent and the environment in each lane; all groups share the replayed step.
 template <class Real>
 struct Seats {
   Slice slice;
@@ -28,7 +28,7 @@ struct Seats {
   }
 };
 
-// Writes the gradients by parameters of the cotangents in one group.
+// Writes the gradients by parameters for the cotangents in one group.
 template <class Real, class Arrays>
 void write_parameter_bars(const ModelStorage& storage, const Arrays& arrays, const Seats<Real>& seats,
                           int group, const Model& model, const Parameters<Real>& bar) {

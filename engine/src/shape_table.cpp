@@ -34,7 +34,7 @@ Vector3<double> half_axes(const Geom& geom) { return vector3<double>(geom.half);
 Vector3<double> around_axis(const Geom& geom) { return {geom.radius, geom.radius, geom.half[2]}; }
 Vector3<double> nothing(const Geom&) { return {0, 0, 0}; }
 
-// In the order of mjtGeom.
+// The rows are in the order of mjtGeom.
 constexpr ShapeRow rows[] = {
     {"plane", true, Shape::plane, 0, three_halves, nullptr, nothing},
     {"hfield", true, Shape::height_field, 0, three_halves, nullptr, nothing},

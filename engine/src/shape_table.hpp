@@ -1,4 +1,4 @@
-// MuJoCo's geometry types, one row each: which shape of the engine it is, and what its sizes mean. The table is total: types
+// MuJoCo's geometry types, one row each: the engine's shape for it, and the meaning of its sizes. The table is total: types
 // that are not simulated have a row as well.
 #pragma once
 
@@ -20,13 +20,13 @@ struct ShapeRow {
   const char* name;
   bool simulated;
   Shape shape;
-  int points;  // at which it may touch another convex shape: one of a round end, two of an edge, else a whole area
+  int points;  // contact points with another convex shape: 1 for a round end, 2 for an edge, else a whole area
   void (*measure)(const double* size, Geom& geom);      // sets radius and half
-  void (*add_core)(const Geom& geom, ShapeCore& core);  // null: none, or (mesh) from the file
+  void (*add_core)(const Geom& geom, ShapeCore& core);  // null: no core, or (mesh) core from the file
   Vector3<double> (*extents)(const Geom& geom);         // half sizes of the box about a shape without a core
 };
 
-// Throws std::invalid_argument for types that MuJoCo does not have and for those that are not simulated.
+// Throws std::invalid_argument for types that MuJoCo does not have and for types that are not simulated.
 const ShapeRow& shape_row(int mujoco_type);
 const ShapeRow& shape_row(Shape shape);
 

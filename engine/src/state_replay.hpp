@@ -1,17 +1,17 @@
-// The states of a rollout from the last to the first: kept ones are read, the others replayed by the checkpoint policy.
+// The states of a rollout from the last to the first: kept states are read, others are replayed by the checkpoint policy.
 //
-// Kept and scratch places form one stack, ascending by step; what lies beyond the wanted step has had its turn and is dropped.
+// Kept and scratch places form one stack, ascending by step. Places beyond the wanted step have been used and are dropped.
 #pragma once
 
 #include "kept_states.hpp"
 
 namespace revolute {
 
-// `Kept` is where the kept states are, kept_states.hpp.
+// `Kept` stores the kept states (kept_states.hpp).
 template <class Real, class Kept>
 class StateReplay {
  public:
-  // Works in `forward`, whose parameters are loaded.
+  // Works in `forward`; its parameters must be loaded.
   StateReplay(const Model& model, const BackwardArrays& arrays, const Slice& slice, Kept& kept_states,
               ForwardRunner<Real>& forward)
       : model_(model),
@@ -22,7 +22,7 @@ class StateReplay {
         kept_(arrays.policy, arrays.shape.steps),
         capacity_(arrays.policy.scratch(arrays.shape.steps)) {}
 
-  // Puts the state of step t into forward.qpos and forward.qvel; t falls by one from call to call. False when cancelled.
+  // Puts the state of step t into forward.qpos and forward.qvel. Each call must lower t by one. Returns false if cancelled.
   bool find(std::int64_t t, const CancelToken* cancel) {
     const std::int64_t kept = kept_.until(t);
     while (!scratch_steps_.empty() && scratch_steps_.back() > t) scratch_steps_.pop_back();
@@ -40,7 +40,7 @@ class StateReplay {
     }
     return true;
   }
-  // Steps replayed so far.
+  // Number of steps replayed so far.
   std::int64_t replayed() const { return replayed_; }
 
  private:

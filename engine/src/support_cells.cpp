@@ -14,7 +14,7 @@ constexpr int deepest = 7;
 using Point = Vector3<double>;
 using Members = std::vector<int>;
 
-// A square of directions on one side of the cube: those with `major` along the side's axis, and u and v along the next two.
+// A square of directions on one side of the cube: +-1 along the side's axis, centred at u and v along the next two axes.
 struct Square {
   int side;
   double u, v, half;
@@ -55,7 +55,7 @@ class Builder {
   std::vector<int>& members_;
   double rounding_ = 0;
 
-  // `from`: what may be farthest in a square about this one.
+  // `from` has the vertices that may be farthest in a square around this one.
   void fill(int cell, const Square& square, const Members& from, int depth) {
     const Members kept = contenders(square, from);
     if (kept.size() <= few_members || depth == deepest) {
@@ -69,8 +69,8 @@ class Builder {
     for (int which = 0; which < 4; ++which) fill(first + which, square.quarter(which), kept, depth + 1);
   }
 
-  // Those that may be the farthest somewhere in the square. One that is lower than another at the four corners is lower
-  // throughout: heights are linear in the direction.
+  // The vertices that may be the farthest somewhere in the square. A vertex lower than another at the four corners is lower
+  // throughout, because heights are linear in the direction.
   Members contenders(const Square& square, const Members& from) const {
     Point corner[4];
     for (int i = 0; i < 4; ++i) corner[i] = square.direction(i & 1 ? 1 : -1, i & 2 ? 1 : -1);

@@ -1,4 +1,4 @@
-// Builds the maps from directions to farthest vertices by which hulls are searched (collision/hull_search.hpp).
+// Builds the maps from directions to farthest vertices that searches on hulls use (collision/hull_search.hpp).
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace revolute {
 
-// Appends the cells of a hull to `cells`, and their vertices, counted from the hull's first, to `members`. Returns the first of the
-// six sides' cells, or no_cells for few vertices, among which a search through all is faster.
+// Appends the cells of a hull to `cells`, and their vertices, counted from the hull's first, to `members`. Returns the first of
+// the six sides' cells, or no_cells if the vertices are few: then a search through all of them is faster.
 int add_support_cells(const std::vector<Vector3<double>>& vertices, std::vector<SupportCell>& cells,
                       std::vector<int>& members);
 

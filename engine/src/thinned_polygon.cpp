@@ -23,14 +23,14 @@ class Corners {
   const std::vector<int>& polygon_;
 };
 
-// Squared area, times four, of the largest triangle with a corner at i; its other corners.
+// Four times the squared area of the largest triangle with a corner at i; sets its other two corners.
 double largest_triangle(const Corners& corners, int i, int& second, int& third) {
   double most = -1;
   for (int j = i + 1, k = i + 2; k < i + corners.count(); ++j, k = std::max(k, j + 1)) {
     const auto area = [&](int at) {
       return squared(cross(corners[j] - corners[i], corners[at] - corners[i]));
     };
-    // the area has one maximum over the third corner, which moves on with the second
+    // the area has one maximum over the third corner, and that corner moves on with the second
     while (k + 1 < i + corners.count() && area(k + 1) > area(k)) ++k;
     if (area(k) > most) {
       most = area(k);

@@ -1,5 +1,5 @@
-// The loss of a batch and its gradient: each pack is simulated and pulled back at once, so that the states of those packs are
-// held that are under way.
+// The loss of a batch and its gradient. Each pack is simulated and pulled back at once, so that only the states of running
+// packs are in memory.
 #include "backward_runner.hpp"
 
 namespace revolute {

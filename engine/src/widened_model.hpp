@@ -1,4 +1,4 @@
-// A model whose pairs are watched from farther away, for contact_from_distance.hpp.
+// A model that watches its pairs from farther away, for contact_from_distance.hpp.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace revolute {
 
-// The model with `distance` added to the margin of every pair. It shares everything else with the original.
+// The model with `distance` added to the margin of every pair. Everything else is shared with the original.
 struct WidenedModel {
   std::vector<Candidate> candidates;
   std::vector<Geom> geoms;
@@ -32,7 +32,7 @@ struct WidenedModel {
   WidenedModel& operator=(const WidenedModel&) = delete;
 };
 
-// While it lives, the adjoints of a step see contacts from a distance, unless that is 0.
+// While this object lives, the adjoints of a step see contacts from `distance`; 0 means none.
 template <class Real>
 class SeenFromDistance {
  public:

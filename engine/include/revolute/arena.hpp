@@ -1,10 +1,10 @@
-// One block of memory from which a workspace takes its arrays; sizes follow from the model, nothing is freed alone.
+// One block of memory from which a workspace takes its arrays. Sizes follow from the model; arrays are freed together.
 //
-// Numbers are taken as raw memory. A Real with a constructor (one that records a tape, say) gets it called, and its
-// destructor when the arena goes.
+// Numbers are taken as raw memory. If a Real has a constructor (one that records a tape, say), the arena calls it, and calls
+// the destructor when the arena is destroyed.
 //
-// Pages are touched on first use only, so room for contacts that never happen costs nothing. A robot of fifty meshes has
-// room for ten thousand contact points, more than the machine has memory.
+// Pages are touched on first use only, so room for contacts that never happen costs nothing. A robot of fifty meshes has room
+// for ten thousand contact points, which is more than the machine's memory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace revolute {
 
 class Arena {
  public:
-  // An arena without memory measures: take() counts, pointers must not be used.
+  // An arena without memory only measures: take() counts, and its pointers must not be used.
   Arena() = default;
   Arena(const Arena&) = delete;
   Arena(Arena&&) = default;
@@ -44,7 +44,7 @@ class Arena {
  private:
   static constexpr std::size_t alignment = MemoryBlock::alignment;
   static std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-  // Smaller blocks come from the allocator, which keeps their pages for the next one.
+  // Smaller blocks come from the allocator, which keeps their pages for later blocks.
   static constexpr std::size_t mapped_from = std::size_t(64) << 20;
 
   struct Constructed {

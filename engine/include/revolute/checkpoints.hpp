@@ -1,17 +1,17 @@
-// Checkpoint policies: which states of a rollout are kept, and how the others are found again.
+// Checkpoint policies decide which states of a rollout are kept, and how the others are computed again.
 //
-// The backward pass asks for the states of steps T-1, T-2, ..., 0. A state that is not kept is replayed from the last one
-// before it, and states on the way are kept in those places that are free:
-//   every:       all T + 1 states; nothing is replayed but the step that is pulled back.
-//   interval k:  states 0, k, 2k, ...; a segment is replayed once, into k - 1 further places.
+// The backward pass asks for the states of steps T-1, T-2, ..., 0. A state that is not kept is replayed from the last kept
+// state before it. States on the way are kept while places are free:
+//   every:       all T + 1 states; only the step that is pulled back is replayed.
+//   interval k:  states 0, k, 2k, ...; each segment is replayed once, into k - 1 further places.
 //   slots s:     at most s states, at the binomial places of Griewank & Walther, Algorithm 799: Revolve, ACM TOMS 26 (2000).
 //   none:        no state, for a rollout without a backward pass.
 //
-// Revolve: with c places, the one of the state at hand included, and each step replayed at most r times,
+// Revolve: with c places (one of them holds the current state) and at most r replays of each step,
 //   beta(c, r) = (c + r)! / (c! r!)                                                           (1)
 // steps can be reversed. For l steps, beta(c, r - 1) < l <= beta(c, r), the next place is m steps ahead,
-//   m = min(beta(c, r - 1), l - beta(c - 1, r - 1)),                                          (2)
-// one of those that reach the least number of steps ahead, r l - beta(c + 1, r - 1).
+//   m = min(beta(c, r - 1), l - beta(c - 1, r - 1)).                                          (2)
+// This is one of the choices with the least number of steps ahead, r l - beta(c + 1, r - 1).
 #pragma once
 
 #include <algorithm>
@@ -27,12 +27,12 @@ struct CheckpointPolicy {
   CheckpointKind kind = CheckpointKind::every;
   std::int64_t count = 1;  // k of interval, s of slots, at least 1
 
-  // Places for states that a backward pass over `steps` steps needs at most besides the kept ones.
+  // The most places that a backward pass over `steps` steps needs for states besides the kept ones.
   std::int64_t scratch(std::int64_t steps) const {
     if (kind == CheckpointKind::every || kind == CheckpointKind::none) return 0;
     return std::max<std::int64_t>(0, std::min(count, steps) - 1);
   }
-  // States that are held at a time, kept and scratch together.
+  // Number of states that are held at a time, kept and scratch together.
   std::int64_t held(std::int64_t steps) const {
     switch (kind) {
       case CheckpointKind::none:
@@ -47,7 +47,7 @@ struct CheckpointPolicy {
   }
 };
 
-// (1), or the largest integer where that is less
+// beta of (1), or the largest integer if (1) is larger
 inline std::int64_t beta(std::int64_t c, std::int64_t r) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::int64_t value = 1;
@@ -59,7 +59,7 @@ inline std::int64_t beta(std::int64_t c, std::int64_t r) {
   return value;
 }
 
-// (2): how far ahead of a kept state the next is kept; l > 1 steps, c > 1 places.
+// m of (2): steps from a kept state to the next one; l > 1 steps, c > 1 places.
 inline std::int64_t binomial_advance(std::int64_t l, std::int64_t c) {
   c = std::min(c, l);
   std::int64_t r = 1;
@@ -67,8 +67,8 @@ inline std::int64_t binomial_advance(std::int64_t l, std::int64_t c) {
   return std::min(beta(c, r - 1), l - beta(c - 1, r - 1));
 }
 
-// The step to advance to from the state of step `t`, when that of step `end` - 1 > t is wanted and `free` places are left; it
-// is kept there if there is a free place.
+// The step to advance to from the state of step `t`. The state of step `end` - 1 > t is wanted and `free` places are left; if
+// there is a free place, it keeps the state of the returned step.
 inline std::int64_t next_checkpoint(const CheckpointPolicy& policy, std::int64_t t, std::int64_t end,
                                     std::int64_t free) {
   if (free == 0) return end - 1;
@@ -100,7 +100,7 @@ class KeptSteps {
   std::int64_t count() const { return count_; }
   // index < count()
   std::int64_t step(std::int64_t index) const { return places_.empty() ? index * interval_ : places_[index]; }
-  // How many are kept of steps 0 .. t.
+  // Number of kept steps among 0 .. t.
   std::int64_t until(std::int64_t t) const {
     if (places_.empty()) return std::min(t / interval_ + 1, count_);
     return std::upper_bound(places_.begin(), places_.end(), t) - places_.begin();
@@ -111,8 +111,8 @@ class KeptSteps {
   std::vector<std::int64_t> places_;
 };
 
-// Forward steps that a backward pass takes, the one of each step that is pulled back included. For slots, the least number of
-// steps ahead has the rollout's own, T - 1, and the way from the last kept state to the last step is gone again.
+// Number of forward steps of a backward pass, including the replay of each step that is pulled back. For slots: the least
+// number of steps ahead, less the rollout's own T - 1, plus the repeated way from the last kept state to the last step.
 inline std::int64_t replayed_steps(const CheckpointPolicy& policy, std::int64_t steps) {
   if (policy.kind == CheckpointKind::none) return 0;
   if (policy.kind == CheckpointKind::every || steps < 2) return steps;

@@ -1,4 +1,4 @@
-// The contacts of one state, as a list to look at: for reports and for tests against MuJoCo.
+// The contacts of one state as a list, for reports and for tests against MuJoCo.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ struct ContactRecord {
   double force[6];  // on b along these axes, and torque about them; as MuJoCo's mj_contactForce. Zero at rest
 };
 
-// Contacts at rest, with the parameters' defaults; in the order of the solver's rows.
+// Returns the contacts at rest with the parameters' defaults, in the order of the solver's rows.
 std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos);
-// Contacts of the step from this state with one row of inputs, and their forces: the mean ones of the step for
-// ContactModel::hard.
+// Returns the contacts of the step from this state with one row of inputs, and their forces. For ContactModel::hard these are
+// the mean forces of the step.
 std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
                                                const ParameterPointers& parameters, const double* qpos,
                                                const double* qvel, const double* ctrl,

@@ -1,6 +1,6 @@
-// Memory for numbers of which each step needs another count: room for some from the start, more when a step needs more than any
-// before it. For the matrices of rows that touch each other: with all rows that a model may ever have they would be larger than
-// a machine's address space likes, since robots have thousands of pairs of shapes of which a dozen touch.
+// Memory for numbers whose count differs from step to step. It starts with room for some and grows when a step needs more
+// than any step before. It serves the matrices of rows that touch each other. With all rows that a model may ever have, these
+// would be too large for a machine's address space: robots have thousands of pairs of shapes, and a dozen touch.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace revolute {
 template <class T>
 class GrowingArray {
  public:
-  // `most` is what no step exceeds.
+  // No step needs more than `most`.
   GrowingArray(std::size_t most, Arena& arena)
       : most_(most), count_(std::min(most, at_first)), data_(arena.take<T>(count_)) {}
 
-  // Room for `count` numbers; what was there is lost when it grows. A device does not grow: its host sees to enough room.
+  // Returns room for `count` numbers; old contents are lost when it grows. It does not grow on a device: the host ensures
+  // enough room.
   REVOLUTE_HD T* at_least(std::size_t count) {
 #if !defined(__CUDA_ARCH__)
     if (count > count_) grow(count);

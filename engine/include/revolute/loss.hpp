@@ -1,10 +1,10 @@
-// Losses as data: a sum of terms of the states and controls of a rollout and of what is measured there, evaluated step by step so
-// that no state need be kept for them. With x the selected entries of a term's quantity, w its weight and x* its target,
+// Losses as data: a sum of terms of a rollout's states, controls and measurements, evaluated step by step, so that no state
+// needs to be kept for them. With x the selected entries of a term's quantity, w its weight and x* its target,
 //   squared:   value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
 //   linear:    value = sum w (x - x*)       cotangent = w                (2)
-//   rotation:  value = sum w |e|^2, e = log(x*^-1 x) of each four entries, a quaternion; its tangent has the cotangent 2 w e  (3)
-// Sums run through time, then entries, one number after the other; client/revolute/contract/loss.py takes the same operations in the
-// same order and gets the same bits.
+//   rotation:  value = sum w |e|^2, e = log(x*^-1 x), every four entries a quaternion; its tangent has cotangent 2 w e  (3)
+// Sums run through time, then entries, one number after the other. client/revolute/contract/loss.py does the same operations
+// in the same order and gets the same bits.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,13 @@ struct BroadcastInput {
 
 struct LossTerm {
   Quantity quantity;
-  bool running;                     // over all times, or else of `times`
-  std::vector<std::int64_t> times;  // ascending; none: the last one
+  bool running;                     // over all times, or else over `times`
+  std::vector<std::int64_t> times;  // ascending; empty: the last time only
   LossForm form;
   std::vector<int> entries;
   BroadcastInput weight, target;
 
-  // Row of weight and target at `time`, when `last` is the last time of its quantity; -1: the term does not count.
+  // Row of weight and target at `time`, or -1 if the term does not count then; `last`: the last time of its quantity.
   std::int64_t row(std::int64_t time, std::int64_t last) const {
     if (running) return time;
     if (times.empty()) return time == last ? 0 : -1;
@@ -98,7 +98,7 @@ struct LossTerm {
 
 struct Loss {
   std::vector<LossTerm> terms;
-  Probes probes;  // what terms of Quantity::measured take their entries from
+  Probes probes;  // source of the entries of terms of Quantity::measured
 };
 
 }  // namespace revolute

@@ -1,5 +1,5 @@
-// A block of raw memory. A large one is mapped by itself on Linux: without a reservation, since much of it may never be touched,
-// and in pages that can be given back one by one. Elsewhere it comes from the system's allocator, as small ones do.
+// A block of raw memory. On Linux a large block is mapped by itself: without a reservation, since much of it may never be
+// touched, and in pages that can be given back one by one. All other blocks come from the system's allocator.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class MemoryBlock {
 
   char* data() const { return static_cast<char*>(block_.get()); }
 
-  // Gives back the pages that end in bytes begin .. end - 1, where the block has pages of its own; what is after `end` in the
-  // last of them was given back before, or is nothing. The bytes may not be read any more.
+  // Gives back the pages that start in bytes begin .. end - 1, if the block has its own pages. Any bytes after `end` in the
+  // last page were given back before. The bytes must not be read again.
   void give_back(std::size_t begin, std::size_t end) {
 #if defined(__linux__)
     if (!block_.get_deleter().mapped) return;
@@ -45,7 +45,7 @@ class MemoryBlock {
 
  private:
   static std::size_t rounded(std::size_t bytes) {
-    return (bytes / alignment + 1) * alignment;  // never nothing
+    return (bytes / alignment + 1) * alignment;  // never zero
   }
   static void* take(std::size_t bytes, std::size_t mapped_from) {
 #if defined(__linux__)

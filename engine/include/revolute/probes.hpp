@@ -1,4 +1,4 @@
-// From what a caller asks to measure to the probes of the stage.
+// Turns a caller's requests for measurements into the probes of the stage.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct ProbeRequest {
   bool positive;
 };
 
-// Appends a request to `probes`. Indices were checked.
+// Appends a request to `probes`. The caller has checked the indices.
 void add_probe(const ModelStorage& storage, const ProbeRequest& request, Probes& probes);
 
 }  // namespace revolute

@@ -1,9 +1,9 @@
-// One step of the contact model "mujoco", and its reverse, by the file's integrator.
+// One step of the contact model "mujoco", and its reverse, with the integrator that the file names.
 //
 //   euler, implicitfast:  (M + E) a^ = M a,  qvel+ = qvel + h a^,  qpos+ = qpos (+) h qvel+      (1)
-//     E = h damping, and with implicitfast the part of actuators, tendons (actuation.hpp) and a medium (medium.hpp); where E is
-//     zero, a^ = a
-//     where forces depend on velocity by more than that, N of implicit_velocity.hpp stands for M + E
+//     E = h damping. With implicitfast, E includes the part of actuators, tendons (actuation.hpp) and a medium (medium.hpp).
+//     Where E is zero, a^ = a.
+//     Where forces depend on velocity in other ways too, N of implicit_velocity.hpp replaces M + E.
 //   rk4:  runge_kutta.hpp
 // Adjoint of (1), with v_bar = qvel+_bar + h (d (+))' qpos+_bar:
 //   p = (M + E)^-T h v_bar,   a_bar = M p,   M_bar = p (a - a^)',   E_bar = -p a^                (2)
@@ -17,7 +17,7 @@
 
 namespace revolute {
 
-// A model without anything, for workspaces that a model does not need.
+// An empty model, for workspaces that a model does not need.
 inline const Model& empty_model() {
   static const Model nothing{};
   return nothing;
@@ -32,15 +32,15 @@ REVOLUTE_HD inline bool is_runge_kutta(const Model& model) {
 
 template <class Real>
 struct SoftStep {
-  SoftStage<Real> stage;  // the only one, or the first of rk4
+  SoftStage<Real> stage;  // the only stage, or the first of rk4
   RungeKutta<Real> runge_kutta;
   ImplicitVelocity<Real> implicit_velocity;
   MassFactors<Real> implicit_factors;
   Real *implicit, *a_next, *x;  // [nv] diagonal of E, a^, a^ - a
-  Real *coupling, *rates;       // the rest of E, if there can be any; [na] of activations
+  Real *coupling, *rates;       // the rest of E, if there can be any; [na] rates of activations
   MaskOf<Real> damped;          // where E is not zero
   bool any_damped;
-  MaskOf<Real> settled;  // whether the solver came to its end
+  MaskOf<Real> settled;  // whether the solver finished
   Real* qvel_next;
 
   SoftStep(const Model& model, Arena& arena)
@@ -55,7 +55,7 @@ struct SoftStep {
   REVOLUTE_HD Real* coupling_of(const Model& model) const { return has_coupling(model) ? coupling : nullptr; }
 };
 
-// Has the adjoints of the step's stages see contacts from a distance.
+// Makes the adjoints of the step's stages see contacts from a distance.
 template <class Real>
 void see_from_distance(const Model& model, const ContactFromDistance<Real>* from_distance,
                        SoftStep<Real>& ws) {
@@ -150,7 +150,7 @@ REVOLUTE_HD void one_stage_adjoint(const Model& model, const Parameters<Real>& p
   for (int k = 0; k < model.nv; ++k) ws.qvel_bar[k] = qvel_next_bar[k];
   integration_adjoint(model, h, at.qvel_next, qpos_next_bar, ws.qpos_bar, ws.qvel_bar);
   for (int k = 0; k < model.nv; ++k) ws.p[k] = h * ws.qvel_bar[k];
-  // (2); where nothing is implicit, a_bar is h v_bar, and p counts for the damping that is not there yet
+  // (2); where nothing is implicit, a_bar is h v_bar, and p gives the derivative by a damping that is zero
   if (gyroscopic)
     solve_transposed(model, at.implicit_velocity, ws.p);
   else if (at.any_damped)
@@ -176,7 +176,7 @@ REVOLUTE_HD void one_stage_adjoint(const Model& model, const Parameters<Real>& p
                      ws.qpos_bar, ws.qvel_bar, ctrl_bar, parameters_bar);
 }
 
-// Cotangents of qpos+ and qvel+ come in qpos_bar and qvel_bar, those of qpos and qvel are left there.
+// On entry qpos_bar and qvel_bar hold the cotangents of qpos+ and qvel+, on return those of qpos and qvel.
 template <class Real, class Bar>
 REVOLUTE_HD void soft_step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                                    const Real* qvel, const Real* ctrl, const SoftStep<Real>& at,

@@ -1,4 +1,4 @@
-// Whether a call's numbers can be computed with; the caller says what is wrong with those that cannot.
+// Checks whether a call's numbers can be computed with. The caller reports what is wrong with them.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace revolute {
 
-// Neither NaN nor infinite.
+// Whether no value is NaN or infinite.
 bool all_finite(const double* values, std::size_t size);
 
 // Whether |q|^2 of every quaternion in qpos [rows, nq] lies between `least` and `most`, so that q has a direction.

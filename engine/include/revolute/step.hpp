@@ -1,6 +1,6 @@
 // One step, and its reverse: the table of contents of the engine. Each stage is a file; its adjoint stands below it.
 //
-//   tau, diagonal  = actuation(qpos, qvel, ctrl, transmissions(links)), and the forces on links, applied ones among them
+//   tau, diagonal  = actuation(qpos, qvel, ctrl, transmissions(links)), and the forces on links, including applied ones
 //   S, V, I        = kinematics(qpos, qvel)
 //   U, D           = articulated_inertia(I, S, diagonal)       factors of M + diagonal
 //   a0, v*         = acceleration(tau, V, factors)
@@ -13,8 +13,8 @@
 //
 // That is the contact model "hard"; "mujoco" takes the steps of soft_step.hpp.
 //
-// When a contact is reached at speed within the step, the stages above are run again from the configuration at that moment,
-// find_impact(), and qvel+ moves it for the rest of the step.
+// When a contact is reached at speed within the step, find_impact() gives the configuration at that moment. The stages above
+// run again from there, and qvel+ moves this configuration for the rest of the step.
 //
 // A step is a pure function of (qpos, qvel, ctrl, parameters and inputs): nothing is kept from one step to the next.
 #pragma once
@@ -39,7 +39,7 @@ namespace revolute {
 
 inline const Model& hard_model(const Model& model) { return model_if(!is_soft(model), model); }
 
-// What a forward step leaves behind for its adjoint.
+// The results of a forward step that its adjoint reads.
 template <class Real>
 struct StepWorkspace {
   Kinematics<Real> kinematics, start_kinematics;  // start: before an impact
@@ -53,12 +53,12 @@ struct StepWorkspace {
   ConstraintRows<Real> rows;
   Impact<Real> impact;
   Delassus<Real> delassus;
-  SolverWorkspace<Real> solver;  // its x is lambda, of either solver
+  SolverWorkspace<Real> solver;  // its x is lambda, for either solver
   mutable ExactWorkspace exact;  // scratch
   SolverReport<Real> exact_report;
   GrowingArray<Real> scaled_memory;
   Real *start_v_free, *velocity_change, *qvel_next, *activation_rates;
-  SoftStep<Real> soft;  // of the contact model "mujoco", which needs none of the others
+  SoftStep<Real> soft;  // for the contact model "mujoco", which needs no other member
 
   StepWorkspace(const Model& model, Arena& arena)
       : StepWorkspace(hard_model(model), soft_model(model), arena) {}
@@ -95,10 +95,10 @@ struct StepWorkspace {
   REVOLUTE_HD SolverProblem<Real> problem(const Model& model) const {
     return {rows.count, model.iterations, rows.solver, delassus.A, rows.b, rows.bound};
   }
-  // The configuration that the stages were run at, given that at the start of the step.
+  // The configuration at which the stages ran; `qpos` is that at the start of the step.
   REVOLUTE_HD const Real* configuration(const Real* qpos) const { return impact.any ? impact.qpos : qpos; }
   REVOLUTE_HD const Real* impact_time() const { return impact.any ? impact.time : nullptr; }
-  // How long the end velocity moves each tree.
+  // The time for which the end velocity moves each tree.
   REVOLUTE_HD Duration<Real> rest_of_step(Real h) const { return {h, impact_time(), -1}; }
   REVOLUTE_HD RowContext<Real> context(Real h, const Real* qpos, const Real* qvel) const {
     return {h, &kinematics, configuration(qpos), qvel, acceleration.v_free, V_free, impact_time()};
@@ -141,7 +141,7 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
   constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
 }
 
-// lambda, by the solver of the model. The exact solver takes memory as it needs it, so a device has the sweeps alone.
+// Computes lambda with the model's solver. The exact solver takes memory as it needs it, so a device only has the sweeps.
 template <class Real>
 REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>& ws) {
 #if !defined(__CUDA_ARCH__)
@@ -154,7 +154,7 @@ REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>
   projected_gauss_seidel(ws.problem(model), ws.solver, record);
 }
 
-// How well the constraints of the last forward step are solved. Newton's method ends at rounding, or is unsettled.
+// How well the last forward step solved its constraints. Newton's method ends at rounding, or is unsettled.
 template <class Real>
 REVOLUTE_HD SolverReport<Real> solver_report(const Model& model, const StepWorkspace<Real>& ws) {
   if (is_soft(model)) return {Real(0), ws.soft.settled};
@@ -304,8 +304,8 @@ REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& para
   for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = ws.start_bar[k];
 }
 
-// Pulls (qpos+, qvel+) cotangents in `state_bar` back to (qpos, qvel) cotangents in the same place; adds to ctrl_bar and
-// parameters_bar. `at` is the workspace of the step at this (qpos, qvel, ctrl), taken with record = true.
+// Pulls the cotangents of (qpos+, qvel+) in `state_bar` back to those of (qpos, qvel) in the same place; adds to ctrl_bar and
+// parameters_bar. `at` is the workspace of the step from this (qpos, qvel, ctrl), taken with record = true.
 template <class Real, class Bar>
 REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                               const Real* qvel, const Real* ctrl, const StepWorkspace<Real>& at,

@@ -116,14 +116,16 @@ def sensor_kinds() -> dict[int, str]:
 
 
 def actuator_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the actuators; an unnamed one has the name of its joint, tendon or site."""
+    """Return unique names of the actuators; an unnamed one has the name of what it drives."""
     given = [model.actuator(index).name for index in range(model.nu)]
-    joints = joint_names(model)
+    joints, bodies = joint_names(model), body_names(model)
 
     def driven(index: int) -> str:
         kind, target = mujoco.mjtTrn(int(model.actuator_trntype[index])), int(model.actuator_trnid[index, 0])
         if kind in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
             return joints[target]
+        if kind == mujoco.mjtTrn.mjTRN_BODY:
+            return bodies[target]
         elements = model.tendon if kind == mujoco.mjtTrn.mjTRN_TENDON else model.site
         return str(elements(target).name) or f"actuator_{index}"
 

@@ -199,6 +199,10 @@ class _Checker:
         """Check the types of shapes, and the surface properties of shapes that can touch others."""
         model = self.model
         self._kinds("geom", "mjtGeom", model.geom_type)
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        is_field = model.geom_type == int(mujoco.mjtGeom.mjGEOM_HFIELD)
+        what, advice = "a height field on a body that moves", "attach it to the world"
+        self._refuse_where("geom", moves & is_field, what, advice)
         touches = ((model.geom_contype != 0) | (model.geom_conaffinity != 0)).astype(float)
         self._refuse_where("geom", model.geom_adhesion * touches, "adhesion", "set it to 0")
         moving_surface = np.any(model.geom_surfacevel != 0, axis=1) * touches

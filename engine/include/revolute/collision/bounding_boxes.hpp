@@ -1,5 +1,5 @@
-// Whether two shapes are farther apart than a limit because the boxes about them are, along an axis of either box or along
-// the line between their middles: a cheap look before the search for the nearest points.
+// A cheap test before the search for the nearest points: whether the boxes about two shapes are farther apart than a limit,
+// along an axis of either box or along the line between their middles.
 #pragma once
 
 #include "revolute/collision/convex_shape.hpp"
@@ -21,7 +21,7 @@ struct BoundingBox {
       half[i] = geom.box_half[i];
     }
   }
-  // How far it reaches from its centre along a unit direction.
+  // How far the box reaches from its centre along a unit direction.
   REVOLUTE_HD double reach(const Vector& direction) const {
     double sum = 0;
     for (int i = 0; i < 3; ++i) sum += half[i] * std::fabs(dot(direction, axis[i]));

@@ -52,7 +52,7 @@ REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>&
   Vector3<Bar> a_bar, b_bar;
   const Vector3<Real> on_a = point_on(A, p.ta), on_b = point_on(B, p.tb);
   sphere_sphere_adjoint(on_a, radius_a, on_b, at, bar, a_bar, b_bar);
-  // reverse of (1); parallel segments: t_a = s where t_b lies inside, and of (2), each end of the overlap moves with c or not
+  // reverse of (1): parallel segments have t_a = s where t_b lies inside; of (2): each end of the overlap moves with c or not
   const auto along = p.parallel & less(abs(p.tb_free), B.half);
   const Bar point_bar = dot(a_bar, A.axis);
   const Bar ta_bar = select(along, Bar(0), inside(A, p.ta_free) * point_bar);

@@ -1,8 +1,8 @@
 // The points of one contact area, in one environment, and how each depends on the two shapes.
 //
-// The order of the points follows their features (vertices, then cuts, then corners), so that it does not
-// change under small displacements. When there are more points than slots, the deepest stays, and those that
-// lie farthest out in fixed directions of the contact plane.
+// The order of the points follows their features (vertices, then cuts, then corners), so that it does not change under small
+// displacements. When there are more points than slots, the deepest point is kept, and the points that lie farthest out in
+// fixed directions of the contact plane.
 #pragma once
 
 #include "revolute/collision/face_points.hpp"
@@ -60,9 +60,9 @@ REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceCo
               face.of_a ? face.normal : -face.normal};
 }
 
-// Marks which of `count` points to keep: the deepest, and the farthest in each of several directions.
-// at(i): the point; height(i): its height; points above `band` are not considered. What is equal up to `tie`
-// (heights: a hundred times that) goes to the first.
+// Marks which of `count` points to keep: the deepest, and the farthest in each of several directions. at(i): the point;
+// height(i): its height. Points above `band` are not considered. Of points that are equal up to `tie` (heights: a hundred
+// times that) the first is kept.
 template <class At, class Height>
 REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vector& e1, const Vector& e2,
                                    const At& at, const Height& height, int* kept) {

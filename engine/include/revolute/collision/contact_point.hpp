@@ -1,7 +1,7 @@
-// What a pair of shapes answers: the signed gap, the point half-way between the surfaces, the normal from a to b.
+// The answer of a pair of shapes: the signed gap, the point half-way between the surfaces, the normal from a to b.
 //
-// Adjoints of pairs use that the answer is carried along when both shapes are displaced together: the moments on a and b
-// add up to the moment of the answer, so each pair derives one side and gets the other by difference.
+// Adjoints of pairs use that the answer is carried along when both shapes are displaced together. So the moments on a and b
+// add up to the moment of the answer; each pair derives one side and gets the other by difference.
 #pragma once
 
 #include "revolute/spatial/spatial_vector.hpp"
@@ -37,7 +37,7 @@ REVOLUTE_HD inline PairMoments<Bar> with_other_side_b(const Force<Bar>& a, const
   return {a, answer_moment(at, bar) + (-a)};
 }
 
-// a / |a| and |a|; where a is shorter than any length that matters, z and zero, and the length grows with a along z.
+// a / |a| and |a|. If a is shorter than any length that matters, they are z and zero, and the length grows with a along z.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> direction(const Vector3<Real>& a, Real& length, Real& inverse_length) {
   const Real squared = dot(a, a);

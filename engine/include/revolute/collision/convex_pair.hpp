@@ -1,10 +1,9 @@
 // Two convex shapes: their contact manifold, in one environment.
 //
-// The signed distance of two convex sets is the largest separation s(n) over all directions n
-// (convex_shape.hpp). Its maximum lies at the normal of a face of either shape, at the cross product of two
-// edges, or at a stationary pair of vertices, edges, rims and smooth surfaces. All that are near the
-// direction that nearest_points.hpp finds are tried, and the largest separation wins; a face wins against
-// others that are no better, because it gives a whole contact area. (1)
+// The signed distance of two convex sets is the largest separation s(n) over all directions n (convex_shape.hpp). Its maximum
+// lies at the normal of a face of either shape, at the cross product of two edges, or at a stationary pair of vertices,
+// edges, rims and smooth surfaces. All candidates near the direction from nearest_points.hpp are tried, and the largest
+// separation wins. A face wins against others that are not better, because it gives a whole contact area. (1)
 #pragma once
 
 #include "revolute/collision/bounding_boxes.hpp"
@@ -53,7 +52,7 @@ REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const 
   return out;
 }
 
-// Whether an edge of the shape carries its support in direction m, m across the edge.
+// Whether an edge of the shape carries its support in direction m; m is across the edge.
 REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, const Vector& m) {
   const Vector local = transpose_times(shape.R, m);
   return dot(local, vector3<double>(edge.inward[0])) <= 1e-9 &&
@@ -81,8 +80,8 @@ REVOLUTE_HD inline void visit_near_edges(const ConvexShape& shape, const Vector&
   });
 }
 
-// The pair of edges of two hulls with the largest separation, near direction n. Edges of b are gathered in groups, each of
-// which meets all edges of a.
+// The pair of edges of two hulls with the largest separation, near direction n. Edges of b are gathered in groups, and each
+// group meets all edges of a.
 struct BestEdges {
   static constexpr int group = 64;
   const ConvexShape &a, &b;
@@ -142,7 +141,7 @@ REVOLUTE_HD inline bool parallel_edges(const ConvexShape& a, const ConvexShape& 
   return true;
 }
 
-// They touch along a stretch: its two ends, each the end of one edge against the other edge.
+// Adds the two ends of the stretch along which the edges touch: each is the end of one edge against the other edge.
 REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, double size, ContactManifold& out) {
   const SurfaceElement &a = pair.a, &b = pair.b;
   const Vector u_a = a.tangent[0], u_b = dot(u_a, b.tangent[0]) < 0 ? -b.tangent[0] : b.tangent[0];
@@ -150,7 +149,7 @@ REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, double si
   for (double end : {-1.0, 1.0}) {
     const double end_a = end * a.half, end_b = middle + end * b.half;
     StationaryPair point = pair;
-    if (end * (end_a - end_b) <= 1e-3 * size) {  // the shorter one's end; a's where both end together
+    if (end * (end_a - end_b) <= 1e-3 * size) {  // the end of the shorter one; a's where both end together
       point.a = vertex_element(a.point + end_a * u_a, a.radius);
       point.b.point = b.point + dot(u_b, point.a.point - b.point) * u_b;
     } else {
@@ -175,8 +174,8 @@ REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceEle
   return one.feature == Feature::smooth || one.feature == Feature::rim || dot(gap, gap) == 0;
 }
 
-// The stationary pair near direction n with the largest separation, trying coarser and coarser features. None
-// that is less apart than in direction n itself.
+// Finds the stationary pair near direction n with the largest separation, trying coarser and coarser features. A pair that is
+// less apart than the shapes in direction n itself does not count.
 REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n,
                                         StationaryPair& best) {
   const double size = a.size + b.size;
@@ -186,7 +185,7 @@ REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape&
   tried.a.feature = tried.b.feature = Feature::face;
   for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2, 2e-1}) {
     StationaryPair pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
-    // a hull's face stays one with any larger tolerance
+    // a face of a hull remains a face at any larger tolerance
     if ((pair.a.feature == Feature::face && a.is_hull()) || (pair.b.feature == Feature::face && b.is_hull()))
       break;
     if (pair.a.feature == Feature::face || pair.b.feature == Feature::face) continue;
@@ -221,8 +220,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const double size = a.size + b.size, radii = a.radius + b.radius;
   const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
   if (nearest.distance - radii > limit) return;
-  // a direction that is known well: that of hulls which touch by their overlap, that of round shapes drawn
-  // together
+  // a direction that is known well: touching hulls get it from their overlap, round shapes from cores drawn together
   const bool hulls = a.is_hull() && b.is_hull();
   const bool apart = nearest.distance > 1e-6 * size;
   Vector n = nearest.normal;
@@ -235,7 +233,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const BestFace face_a = best_face(a, b, n), face_b = best_face(b, a, -n);
   const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
   const BestFace& face = a_first ? face_a : face_b;
-  // (1); no separation exceeds the distance, and that of hulls which overlap is the one along n
+  // (1); no separation exceeds the distance, which for overlapping hulls is the separation along n
   const double bound = apart ? nearest.distance : hulls ? separation(a, b, n) : 1e300;
   StationaryPair pair, other;
   double most = -1e300;

@@ -1,8 +1,8 @@
 // A convex shape of one environment: hulls (box, mesh, and the cores of spheres and capsules), cylinders and
 // ellipsoids.
 //
-// A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have
-// radius 0. What differs between the shapes is in shapes/.
+// A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have radius 0. The
+// folder shapes/ holds all that differs between the shapes.
 // The search for the nearest features is discrete and runs in double, one environment at a time.
 #pragma once
 
@@ -59,8 +59,8 @@ REVOLUTE_HD inline int support_vertex(const ConvexShape& shape, const Vector& m)
   return farthest_vertex(*shape.hulls, *shape.geom, transpose_times(shape.R, m));
 }
 
-// Calls visit(i) for the vertices, faces or edges of a hull, until it returns false: at least for those with a point as
-// high as `height` in the unit direction m; in any order.
+// Calls visit(i) for vertices, faces or edges of a hull, in any order, until it returns false. At least those with a point as
+// high as `height` in the unit direction m are visited.
 template <class Visit>
 REVOLUTE_HD inline void visit_high(const ConvexShape& shape, int tree, int number, const Vector& m,
                                    double height, const Visit& visit) {

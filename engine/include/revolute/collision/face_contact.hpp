@@ -1,13 +1,12 @@
-// A point of one shape over a face (or a plane) of the other: the normal is carried along by the face.
+// A point of one shape over a face (or a plane) of the other: the face carries the normal along.
 //
 // With m the face's outward normal and o a point of it, for a point c of the incident shape with a radius r
 // about it,
 //   gap = m.(c - o) - r,   point = c - m (r + gap/2). (1)
-// Which point c is depends on both shapes. When the incident shape is displaced by a small rotation w and
-// translation (delta at c),
+// The choice of point c depends on both shapes. When the incident shape is displaced by a small rotation w and translation
+// (delta at c),
 //   dc = P (delta - W (w x (-m))) (2)
-// where W says how the support point rolls over the incident surface (zero on a polytope) and P how it is
-// held:
+// where W says how the support point rolls over the incident surface (zero on a polytope) and P how the point is held:
 //   a vertex:                                  P = 1
 //   an edge e cut by a side plane s of the face:  P = 1 - e s'/(s.e)
 //   the face of normal f over a corner of the other: P = m f'/(m.f) (3)

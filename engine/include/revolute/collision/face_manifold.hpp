@@ -1,5 +1,5 @@
-// The contact area between a face (or plane) and the shape over it: where that shape's face, edge or vertex
-// nearest to the reference face lies inside of the face's sides.
+// The contact area between a face (or plane) and the shape over it: the part of that shape's face, edge or vertex nearest to
+// the reference face that lies inside of the face's sides.
 #pragma once
 
 #include "revolute/collision/contact_manifold.hpp"

@@ -1,5 +1,5 @@
-// Points of one shape over a face of another, before the contact area is thinned out (face_manifold.hpp): corners that lie within the
-// face's sides, edges cut by them, and corners of the face under the other's.
+// Points of one shape over a face of another, before the contact area is thinned out (face_manifold.hpp): corners that lie
+// within the face's sides, edges that the sides cut, and corners of the face under the other shape's face.
 #pragma once
 
 #include "revolute/collision/face_contact.hpp"
@@ -23,12 +23,12 @@ struct ReferenceFace {
   }
 };
 
-// While faces of a shape compete for the one over which another shape stands the highest: the last points of the other that were
-// looked at, none of which is lower than `least` over a face that wins.
+// Serves the search for the face of a shape over which another shape stands the highest: the last points of the other shape
+// that were looked at. None of them is lower than `least` over a face that wins.
 struct FaceRivals {
   static constexpr int most = 8;
   double least = -1e300;
-  int count = 0;  // of all so far; point i is at place i % most
+  int count = 0;  // of all points so far; point i is at place i % most
   Vector points[most];
 
   REVOLUTE_HD void add(const Vector& point) { points[count++ % most] = point; }
@@ -48,7 +48,7 @@ constexpr int raw_points = 4 * polygon_corners;
 struct RawPoints {
   int count = 0;
   FaceContact list[raw_points];
-  double apart;  // closer points are one
+  double apart;  // closer points count as one
 
   REVOLUTE_HD void add(const FaceContact& contact) {
     for (int i = 0; i < count; ++i) {
@@ -59,7 +59,7 @@ struct RawPoints {
   }
 };
 
-// Where an edge of the incident shape crosses the sides of the reference face.
+// Adds the points where an edge of the incident shape crosses the sides of the reference face.
 REVOLUTE_HD inline void add_cuts(const ReferenceFace& face, const Vector& from, const Vector& to,
                                  double radius, const Matrix3<double>& roll, double tolerance,
                                  RawPoints& out) {

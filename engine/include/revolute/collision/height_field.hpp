@@ -1,8 +1,8 @@
 // A height field a and a convex shape b of one environment. As in MuJoCo, each cell of the grid is two prisms that stand on the
 // field's base, and each prism under the box about b is a convex shape of its own:
 //   cell (r, c):  the corners (r+1, c), (r, c), (r+1, c+1)  and  (r, c), (r, c+1), (r+1, c+1)                       (1)
-// With the contact model "mujoco" a prism touches at its deepest point only, with "hard" at all points of its contact area while
-// there are slots for those of all prisms.
+// With the contact model "mujoco" a prism touches at its deepest point only. With "hard" it touches at all points of its
+// contact area if there are slots for those of all prisms.
 // Source: MuJoCo, Computation, section Collision detection; mjc_ConvexHField.
 // Not differentiated: which prisms touch.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace revolute {
 
-// A convex shape whose hull it holds itself: corners 0, 1, 2 on the base and above them 3, 4, 5, anticlockwise from above.
+// A convex shape that holds its own hull: corners 0, 1, 2 on the base and above them 3, 4, 5, anticlockwise from above.
 class Prism {
  public:
   // `R`, `p`: of the field's frame. x, y, height: of the upper corners.
@@ -75,7 +75,7 @@ class Prism {
       face.offset = dot(normal, vertex(at[0]));
     }
   }
-  // Direction in a face, across an edge of it, that leads inwards.
+  // The inward direction in a face, across one of its edges.
   REVOLUTE_HD void set_inward(const HullEdge& edge, const HullFace& face, double* out) const {
     const Vector from = vertex(edge.from);
     Vector inward = unit(cross(vector3<double>(face.normal), vertex(edge.to) - from));
@@ -114,7 +114,7 @@ class Prism {
   }
 };
 
-// What contacts with a field need to know besides the two shapes.
+// Settings of the search for contacts with a field.
 struct FieldSearch {
   double limit;  // points farther apart are left out
   bool deepest;  // only the deepest point of each prism
@@ -123,7 +123,7 @@ struct FieldSearch {
 
 namespace detail {
 
-// The part of the grid under a shape, and how high that reaches down, in the field's frame.
+// The part of the grid under a shape, and the shape's lowest height, in the field's frame.
 struct FieldPart {
   int first[2], last[2];  // columns, rows
   double lowest;

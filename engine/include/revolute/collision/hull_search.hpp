@@ -1,13 +1,13 @@
 // Searches a hull in a direction m: for its farthest vertex, and for all vertices, faces or edges that reach a height.
 //
-// The farthest vertex comes from a map: directions fall into cells, squares on the six sides of a cube that are divided while many
-// vertices contend for them, and each cell lists those that are farthest in some of its directions. A vertex that another
-// beats at the four corners of a cell, by more than rounding, cannot be; of the others every one is looked at.
+// The farthest vertex comes from a map of directions. Its cells are squares on the six sides of a cube, divided while many
+// vertices contend for them. Each cell lists the vertices that are farthest in some of its directions. A cell omits a vertex
+// that another one beats at its four corners by more than rounding; every listed vertex is looked at.
 // A node of the hull's tree is a disc of centre c, axis u, radius r and half thickness t. It holds nothing higher than
 //   m.c + |m.u| t + |m x u| r                                                                 (1)
-// Nodes that cannot matter are passed over; of the others every item is looked at. So answers are those of a search through
-// all items, to the bit, however flat or dense the hull is, and depend on nothing but hull and direction. Hulls of few items
-// have no map and no tree.
+// The search passes over nodes that cannot matter and looks at every item of the others. So its answers are those of a search
+// through all items, to the bit, however flat or dense the hull is; they depend only on hull and direction. Hulls of few
+// items have neither map nor tree.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ using Vector = Vector3<double>;
 
 namespace detail {
 
-// (1); `squared`: |m|^2. What is added to |m x u|^2 = |m|^2 - (m.u)^2 is more than its rounding error.
+// (1); `squared`: |m|^2. The term added to |m x u|^2 = |m|^2 - (m.u)^2 is more than its rounding error.
 REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, double squared) {
   const double along = m.x * node.axis[0] + m.y * node.axis[1] + m.z * node.axis[2];
   const double across = std::sqrt(std::fabs(squared - along * along) + 1e-15 * squared);
@@ -47,8 +47,7 @@ REVOLUTE_HD inline int farthest_of_all(const double* vertices, int count, const 
   return best;
 }
 
-// The cell of a direction: on the side of the cube that the direction's largest component names, the quarters are told apart
-// by the other two components.
+// The cell of a direction. The direction's largest component selects the side of the cube; the other two select the quarters.
 REVOLUTE_HD inline const SupportCell& support_cell(const HullArrays& hulls, const Geom& geom,
                                                    const Vector& m) {
   const double x = std::fabs(m.x), y = std::fabs(m.y), z = std::fabs(m.z);
@@ -85,8 +84,8 @@ REVOLUTE_HD inline int farthest_in_cells(const HullArrays& hulls, const Geom& ge
 
 }  // namespace detail
 
-// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several, and the hull's first
-// for m = 0.
+// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several, and the hull's
+// first for m = 0.
 REVOLUTE_HD inline int farthest_vertex(const HullArrays& hulls, const Geom& geom, const Vector& m) {
   if (geom.support_cells == no_cells)
     return detail::farthest_of_all(hulls.vertices + 3 * geom.vertex, geom.vertices, m);
@@ -94,8 +93,8 @@ REVOLUTE_HD inline int farthest_vertex(const HullArrays& hulls, const Geom& geom
   return detail::farthest_in_cells(hulls, geom, m);
 }
 
-// Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
-// that have a point as high as `reach` in direction m, in the coordinates of the hull's link; in any order.
+// Calls visit(i) for items of a tree, or without one for all of 0 ... number - 1, in any order, until it returns false. At
+// least all items with a point as high as `reach` in direction m, in the coordinates of the hull's link, are visited.
 template <class Visit>
 REVOLUTE_HD inline void visit_high_items(const HullArrays& hulls, int tree, int number, const Vector& m,
                                          double reach, const Visit& visit) {

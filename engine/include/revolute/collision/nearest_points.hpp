@@ -1,5 +1,4 @@
-// The direction from one convex core to another: where they are apart, by GJK; where they overlap, by
-// expanding a polytope.
+// The direction from one convex core to another: by GJK where they are apart, by expanding a polytope where they overlap.
 //
 // Both work on the difference D = {x_b - x_a}, whose point nearest to the origin is the vector between the
 // cores.
@@ -109,7 +108,7 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
     const Vector w = difference_support(a, b, -v, scale);
     const double bound = dot(v, w);
     if (bound > 0 && bound * bound > squared * stop_beyond * stop_beyond)
-      break;  // farther apart than matters
+      break;  // farther apart than the caller's limit
     if (squared - bound <= 1e-15 * squared) break;
     bool repeated = false;
     for (int k = 0; k < simplex.count; ++k) {
@@ -124,7 +123,7 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
                         : simplex.count == 3 ? nearest_on_triangle(simplex)
                                              : nearest_on_tetrahedron(simplex, inside);
     if (inside) return {0, unit(b.centre - a.centre)};
-    if (dot(next, next) >= squared) {  // rounding: no more progress
+    if (dot(next, next) >= squared) {  // rounding prevents progress
       simplex = before;
       break;
     }

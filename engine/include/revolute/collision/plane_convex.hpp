@@ -1,9 +1,9 @@
 // A fixed plane a and a convex shape b of one environment: mesh, cylinder, ellipsoid.
 //
-// A mesh of few vertices touches with any of them, as a box does with its corners. Of more vertices those
-// count that would be below the plane after the step, or within `band` of the lowest then, and of these the
-// deepest and the farthest out (contact_manifold.hpp); the directions turn with the mesh. With the plane's normal n, the body's
-// velocities v, w and the step h, a vertex's height after the step grows in direction
+// A mesh of few vertices touches with any of them, as a box does with its corners. A mesh of more vertices selects those that
+// would be below the plane after the step, or within `band` of the lowest vertex then. Of these it takes the deepest and the
+// farthest out (contact_manifold.hpp); the directions turn with the mesh. With the plane's normal n, the body's velocities v,
+// w and the step h, a vertex's height after the step grows in direction
 //   g = n + h n x w                                                                           (1)
 #pragma once
 
@@ -13,7 +13,7 @@ namespace revolute {
 
 namespace detail {
 
-// The vertices of a hull that count, in order; all of them where more than `most` do.
+// The vertices of a hull that count, in order; all vertices if more than `most` count.
 struct LowVertices {
   static constexpr int most = 64;
   int index[most], count = 0;

@@ -11,7 +11,7 @@ struct Segment {
   Real half;
 };
 
-// t, or the end beyond which it lies; exactly at an end it is the end, which does not move with t.
+// t, or the end of the segment if t lies beyond it. Exactly at an end it is the end, which does not move with t.
 template <class Real>
 REVOLUTE_HD inline Real clamp_to(const Segment<Real>& segment, Real t) {
   return clamp_magnitude(t, segment.half);

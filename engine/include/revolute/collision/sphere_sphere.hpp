@@ -27,8 +27,8 @@ REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radiu
   a_bar = bar.point - b_bar;
 }
 
-// The moment on the other of two shapes with points a and b as centres. Where these coincide the normal is the world's z: it
-// does not turn with the shapes, and the answer's point moves as a does.
+// Returns moment_a and the moment on b, for two shapes with points a and b as centres. If the centres coincide, the normal is
+// the world's z: it does not turn with the shapes, and the answer's point moves as a does.
 template <class Real, class Bar>
 REVOLUTE_HD inline PairMoments<Bar> with_other_round_side_b(const Force<Bar>& moment_a,
                                                             const Vector3<Real>& a, const Vector3<Real>& b,

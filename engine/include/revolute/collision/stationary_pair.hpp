@@ -8,11 +8,10 @@
 // When a is displaced by a small rotation w and translation (delta at x_a) the points slide by (du, dv) and n
 // turns by nu = E y, where the columns of E complete n to a frame:
 //   T_a'E y - K_a du                    = -w.(T_a x n) - T_a.n
-//   T_b'E y + K_b dv                    = -T_b.n (2) E'(T_b dv - T_a du) - phi y         = E'(delta - (x_b -
-//   x_a))
-// The last terms are zero at the solution; with w = delta = 0 this is Newton's method for it. The adjoint
-// solves with the transposed matrix. Edges that are parallel have no single nearest pair: a singular pivot
-// gives no motion.           (3)
+//   T_b'E y + K_b dv                    = -T_b.n                                              (2)
+//   E'(T_b dv - T_a du) - phi y         = E'(delta - (x_b - x_a))
+// The last terms are zero at the solution; with w = delta = 0 this is Newton's method for it. The adjoint solves with the
+// transposed matrix. Parallel edges have no single nearest pair: a singular pivot gives no motion.  (3)
 #pragma once
 
 #include "revolute/collision/shapes/shapes.hpp"

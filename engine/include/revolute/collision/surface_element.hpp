@@ -1,5 +1,5 @@
-// A part of a surface that is a vertex, an edge, a rim or smooth, about one of its points (stationary_pair.hpp says what the
-// tangents and curvatures mean), or a face, which is found otherwise.
+// A part of a surface about one of its points: a vertex, an edge, a rim or a smooth part (stationary_pair.hpp explains the
+// tangents and curvatures), or a face, which is found in another way.
 #pragma once
 
 #include "revolute/collision/convex_shape.hpp"

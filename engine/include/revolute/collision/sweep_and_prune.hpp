@@ -1,5 +1,5 @@
-// Which of many boxes along the world's axes overlap, in one environment: the boxes are sorted along the axis on which their
-// middles are spread most, and each is compared with those that begin before it ends.
+// Finds the pairs that overlap among many boxes along the world's axes, in one environment. The boxes are sorted along the
+// axis on which their middles are spread most, and each is compared with the boxes that begin before it ends.
 //
 // Cost: n log n for the sort, and the pairs that overlap along that axis. Every pair that overlaps is reported once; pairs that
 // touch count. A box with NaN overlaps nothing.
@@ -15,7 +15,7 @@ struct WorldBox {
 
 namespace detail {
 
-// Sorts `items` so that `before(a, b)` holds for no later a and earlier b; equal ones keep their order. `scratch` is as long.
+// A stable sort: afterwards `before(a, b)` holds for no later a and earlier b. `scratch` is as long as `items`.
 template <class Item, class Before>
 REVOLUTE_HD inline void merge_sort(Item* items, Item* scratch, int count, const Before& before) {
   Item *from = items, *to = scratch;
@@ -37,7 +37,7 @@ REVOLUTE_HD inline void merge_sort(Item* items, Item* scratch, int count, const 
     for (int k = 0; k < count; ++k) items[k] = from[k];
 }
 
-// The axes, the one first on which the middles are spread most.
+// The three axes, by falling spread of the boxes' middles.
 struct AxisOrder {
   int axis[3];
 };
@@ -69,7 +69,7 @@ REVOLUTE_HD inline bool overlap(const WorldBox& a, const WorldBox& b) {
     if (!((a.low[k] <= b.high[k]) & (b.low[k] <= a.high[k]))) return false;
   return true;
 }
-// The smallest box about some; one with NaN among them overlaps nothing, and does not count.
+// The smallest box about several boxes. A NaN does not count, since its box overlaps nothing.
 REVOLUTE_HD inline WorldBox box_about(const WorldBox* boxes, int count) {
   WorldBox out = {{1e300, 1e300, 1e300}, {-1e300, -1e300, -1e300}};
   for (int i = 0; i < count; ++i)
@@ -85,7 +85,7 @@ template <class Report>
 REVOLUTE_HD inline void sweep_and_prune(const WorldBox* boxes, int count, int* order, int* scratch,
                                         WorldBox* sorted, const Report& report) {
   const detail::AxisOrder axes = detail::axes_by_spread(boxes, count);
-  // what has no place comes last
+  // boxes that begin at NaN come last
   const auto start = [&](const WorldBox& box) {
     const double low = box.low[axes.axis[0]];
     return low == low ? low : 1e300;
@@ -113,8 +113,8 @@ REVOLUTE_HD inline void sweep_and_prune(const WorldBox* boxes, int count, int* o
   }
 }
 
-// The same for boxes in groups, begin[g] .. begin[g + 1] - 1 each, whose boxes are close to each other: bodies of a robot. The
-// boxes about the groups are swept, then those within. `about`: [groups].
+// The same for groups of boxes that are close to each other, such as the bodies of a robot. Group g holds the boxes begin[g]
+// .. begin[g + 1] - 1. The boxes about the groups are swept first, then the boxes within. `about`: [groups].
 template <class Report>
 REVOLUTE_HD inline void sweep_groups(const WorldBox* boxes, const int* begin, int groups, int* order,
                                      int* scratch, WorldBox* about, WorldBox* sorted, const Report& report) {
@@ -140,7 +140,7 @@ REVOLUTE_HD inline void sweep_groups(const WorldBox* boxes, const int* begin, in
   }
 }
 
-// The union of two ascending lists without repetitions; returns its length.
+// Writes the union of two ascending lists without repetitions; returns its length.
 template <class Item>
 REVOLUTE_HD inline int merge_ascending(const Item* a, int a_count, const Item* b, int b_count, Item* out) {
   int count = 0;

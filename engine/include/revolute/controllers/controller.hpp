@@ -1,4 +1,5 @@
-// What turns the array `ctrl` into the controls of the steps. Each row of `ctrl` is one period of `hold` steps; at its start,
+// A controller turns the array `ctrl` into the controls of the steps. Each row of `ctrl` is one period of `hold` steps; at
+// its start,
 //   u_c = ctrl_c                                  without a controller
 //   u_c = ctrl_c + K_c (x (-) x_ref_c)            feedback.hpp
 //   u_c = ctrl_c + scale network(observations)    mlp.hpp
@@ -26,15 +27,15 @@ struct ControllerInputs {
   std::array<BroadcastInput, input_count> inputs{};  // [B, C, size], with any kind; null: none
 };
 
-// Tangents of the arrays of a controller, shaped as these; qpos by its tangent, [B, C, nv]. Null: zero.
+// Tangents of the arrays of a controller, with the same shapes; qpos by its tangent, [B, C, nv]. Null: zero.
 struct ControllerTangents {
   BroadcastInput gain{}, qpos{}, qvel{}, goal{};
   std::array<BroadcastInput, input_count> inputs{};
   const double* weights = nullptr;
 };
 
-// Gradients by the arrays of a controller, [K, B, C, n], or [K, B, 1, n] of an array that is the same in all periods; weights
-// [K, B, n]. Null: not wanted.
+// Gradients by the arrays of a controller: [K, B, C, n], or [K, B, 1, n] if an array is the same in all periods;
+// weights [K, B, n]. Null: not wanted.
 struct ControllerBars {
   double *gain = nullptr, *qpos = nullptr, *qvel = nullptr, *weights = nullptr, *goal = nullptr;
   std::array<double*, input_count> inputs{};

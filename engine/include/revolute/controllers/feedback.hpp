@@ -1,10 +1,11 @@
-// Feedback: a control that answers to the state.
+// Feedback: a control that depends on the state.
 //
 //   e = [qpos (-) qpos_ref; qvel - qvel_ref]     in tangent coordinates, nv + nqvel numbers            (1)
 //   u = ctrl + K e                                                                                      (2)
 //
 // The difference of two quaternions is d = log(conj(q_ref) q), the rotation vector of the shorter way. With the left Jacobian
-// J_l of the rotation group, a tangent of q is J_l(d)^-1' times the cotangent of d, and one of q_ref is -J_l(-d)^-1 times it. (3)
+// J_l of the rotation group, the cotangent by the tangent of q is J_l(d)^-1 times that by d, and the one of q_ref is
+// -J_l(-d)^-1 times it. (3)
 //
 // Adjoint of (2):  e_bar = K' u_bar,  K_bar += u_bar e'.                                                (4)
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace revolute {
 
-// How many numbers e has: those of qvel include the activations.
+// Length of e. Its part of qvel includes the activations.
 inline int error_size(const Model& model) { return model.nv + velocities(model); }
 
 // The arrays of one period, and the error that (1) leaves for the adjoint.

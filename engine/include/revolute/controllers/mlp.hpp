@@ -8,7 +8,7 @@
 //
 // Adjoint of a layer with d the cotangent of its argument:  x_bar = W' d,  W_bar += d x',  b_bar += d.     (4)
 //
-// Sums run through the inputs in order, each output's on its own, so that no width changes a bit.
+// Each output has its own sum, which runs through the inputs in order, so that no width changes a bit.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ enum class Activation : int { tanh, elu, relu };
 
 struct MlpShape {
   std::vector<Observed> observe;
-  Probes probes;            // what ObservationKind::measured takes its numbers from
+  Probes probes;            // source of the numbers of ObservationKind::measured
   std::vector<int> hidden;  // sizes of the hidden layers
   Activation activation = Activation::tanh;
   bool squash = false;
@@ -47,7 +47,7 @@ struct MlpShape {
   }
 };
 
-// The inputs of one period besides the state, and what (1) and (2) leave for the adjoint.
+// The inputs of one period besides the state, and the results of (1) and (2) that the adjoint reads.
 template <class Real>
 struct Mlp {
   std::vector<int> sizes;
@@ -68,7 +68,7 @@ struct Mlp {
   }
 };
 
-// y = W x + b of `Rows` outputs side by side, which hides the time that each addition takes
+// y = W x + b of `Rows` outputs side by side, which hides the latency of each addition
 template <int Rows, class Weight, class Real>
 void dense_rows(const Weight* W, const Weight* b, int inputs, const Real* x, Real* y) {
   Real sums[Rows];

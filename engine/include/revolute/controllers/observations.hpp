@@ -1,9 +1,9 @@
-// What a policy observes: one struct per kind, each with
-//   size       how many numbers it gives in all
+// The observations of a policy: one struct per kind, each with
+//   size       number of values in all
 //   observe    writes them
 //   adjoint    adds their cotangents to those of the state (in tangent coordinates) and of the other inputs.
-// What is measured (stages/measurement.hpp) is one kind: a further probe needs nothing here. Another new kind is one struct, one
-// case of with_observation(), and its name in client/revolute/contract/controllers.py.
+// Measurements (stages/measurement.hpp) are one kind: a further probe needs no change here. Another new kind needs one
+// struct, one case of with_observation(), and its name in client/revolute/contract/controllers.py.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
@@ -13,13 +13,13 @@ namespace revolute {
 
 enum class ObservationKind : int { qpos, qvel, previous_ctrl, goal, measured };
 
-// One part of what a policy observes: `size` numbers of its kind, from `first` on.
+// One part of a policy's observations: `size` numbers of its kind, from `first` on.
 struct Observed {
   ObservationKind kind;
   int first, size;
 };
 
-// What can be observed at the start of a period.
+// All that can be observed at the start of a period.
 template <class Real>
 struct Observable {
   const Real *qpos, *qvel, *previous_ctrl, *goal, *measured;
@@ -29,8 +29,8 @@ struct ObservableCotangent {
   Real *qpos, *qvel, *previous_ctrl, *goal, *measured;  // qpos by its tangent
 };
 
-// Coordinates of hinges and slides as they are, positions of free joints, and for each quaternion the first two columns of
-// its rotation matrix R, which q and -q share. A tangent d of q moves column R e by R (d x e), so d_bar += e x R' column_bar.
+// Coordinates of hinges and slides and positions of free joints as they are. For each quaternion the first two columns of its
+// rotation matrix R, which q and -q share. A tangent d of q moves column R e by R (d x e), so d_bar += e x R' column_bar.
 struct QposObservation {
   static int size(const Model& model) {
     int count = model.nq;
@@ -68,7 +68,7 @@ struct QposObservation {
   }
 };
 
-// Numbers of an array as they are; Derived::of gives it, or its cotangent.
+// Copies the numbers of an array. Derived::of gives the array, or its cotangent.
 template <class Derived>
 struct PlainObservation {
   template <class Real>
@@ -90,7 +90,7 @@ struct QvelObservation : PlainObservation<QvelObservation> {
     return arrays.qvel;
   }
 };
-// The control of the period before; zero in the first one.
+// The control of the previous period; zero in the first period.
 struct PreviousCtrlObservation : PlainObservation<PreviousCtrlObservation> {
   static int size(const Model& model) { return model.nu; }
   template <class Arrays>
@@ -98,15 +98,15 @@ struct PreviousCtrlObservation : PlainObservation<PreviousCtrlObservation> {
     return arrays.previous_ctrl;
   }
 };
-// Numbers of the caller's own, such as a phase or a target; as many as the caller gives.
+// The caller's own numbers, such as a phase or a target; as many as the caller gives.
 struct GoalObservation : PlainObservation<GoalObservation> {
   template <class Arrays>
   static auto of(const Arrays& arrays) {
     return arrays.goal;
   }
 };
-// Poses, velocities and sensors. Those that depend on the control see the one of the period before, which acts until the policy
-// answers; as many as the probes give.
+// Poses, velocities and sensors; as many numbers as the probes give. Those that depend on the control use the control of the
+// previous period, which acts until the policy answers.
 struct MeasuredObservation : PlainObservation<MeasuredObservation> {
   template <class Arrays>
   static auto of(const Arrays& arrays) {
@@ -130,7 +130,7 @@ auto with_observation(ObservationKind kind, const Call& call) {
   }
 }
 
-// All of one kind; `given` is how many numbers a goal or probes have.
+// All observations of one kind; `given` is the number of values of a goal or of the probes.
 inline Observed whole(const Model& model, ObservationKind kind, int first, int given) {
   switch (kind) {
     case ObservationKind::qpos:

@@ -14,20 +14,20 @@
 
 namespace revolute {
 
-// MuJoCo's of these names. euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well; implicit:
+// MuJoCo's integrators. euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well; implicit:
 // the Coriolis and gyroscopic forces as well; rk4: Runge-Kutta of order four. The hard contact model has the first two.
 enum class Integrator : int { euler, implicitfast, implicit, rk4 };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
-// How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
+// Number of a joint's positions that are plain numbers. Free and ball joints have a quaternion behind them.
 REVOLUTE_HD inline int linear_coordinates(JointType type) {
   return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1;
 }
-// How many positions a joint has.
+// Number of positions of a joint.
 REVOLUTE_HD inline int coordinates(JointType type) {
   return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1;
 }
 
-// How many degrees of freedom a joint has.
+// Number of degrees of freedom of a joint.
 REVOLUTE_HD inline int degrees_of_freedom(JointType type) {
   return type == JointType::free ? 6 : type == JointType::ball ? 3 : 1;
 }
@@ -39,10 +39,10 @@ struct Softness {
 
 REVOLUTE_HD inline bool is_world(int link) { return link == -1; }
 REVOLUTE_HD inline bool is_mocap(int link) { return link < -1; }
-// Which mocap body a link is, and back.
+// From the link of a mocap body to the body's index, and back.
 REVOLUTE_HD inline int mocap_index(int link) { return -2 - link; }
 inline int mocap_link(int mocap) { return -2 - mocap; }
-// A link as the joints see it: neither the world nor a mocap body is moved by any.
+// The link as the joints see it: -1 for the world and for mocap bodies, since no joint moves them.
 REVOLUTE_HD inline int moved_link(int link) { return link < -1 ? -1 : link; }
 
 struct Joint {
@@ -52,10 +52,10 @@ struct Joint {
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
   double
-      orientation[4];  // `rotation` as a quaternion, of the sign that MuJoCo's products of quaternions have
+      orientation[4];  // `rotation` as a quaternion, with the sign that MuJoCo's products of quaternions have
   double reference;    // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
-  bool force_limited;  // whether the sum of its actuators' forces is
+  bool force_limited;  // whether the sum of its actuators' forces is limited
   double force_range[2];
   bool lifted;  // gravity compensation counts as a force of its actuators
 };
@@ -72,17 +72,17 @@ struct Dof {
 struct FixedFrame {
   int link, body;
   double rotation[9], position[3];
-  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
+  double orientation[4];  // `rotation` as a quaternion, with MuJoCo's sign
 };
 
-// A body: its frame, the axes of body_inertia, and the body it hangs on. Its mass centre is a parameter. Link -1: it is fixed in
-// the world.
+// A body: its frame, the axes of body_inertia, and the body it hangs on. Its mass centre is a parameter. Link -1: it is fixed
+// in the world.
 struct Body : FixedFrame {
   double principal[9], principal_orientation[4];
   int parent;
 };
 
-// A length along the mechanism and its rate J qvel: a tendon's, or what an actuator drives besides hinges and slides.
+// A length along the mechanism and its rate J qvel: of a tendon, or of an actuator that drives no hinge or slide.
 enum class TransmissionType : int { joints, path, ball, free, site, slider_crank, body };
 struct Transmission {
   TransmissionType type;
@@ -97,16 +97,16 @@ struct Transmission {
   bool referred;
   double gear
       [6];  // ball, free, site: of the three forces and three torques; the first is parameter actuator_gear
-  int actuator;  // ball, free, site: whose
+  int actuator;  // ball, free, site: its actuator
   double rod;    // slider_crank
-  int body;      // body: whose contacts it pulls
+  int body;      // body: the body whose contacts it pulls
 };
-// A joint that a tendon adds up, by its coefficient.
+// A joint in the sum of a tendon, with its coefficient.
 struct TendonJoint {
   int dof, qpos;
   double coefficient;
 };
-// A straight piece of a path between two points; `wrap`: what it may bend around, or -1.
+// A straight piece of a path between two points; `wrap`: index of the surface it may bend around, or -1.
 struct PathSegment {
   int link_a, link_b;
   double point_a[3], point_b[3];  // in the link frames
@@ -130,7 +130,7 @@ struct Tendon {
   double frictionloss;
   double weight;  // mujoco: tendon_invweight0
   Softness limit_softness, friction_softness;
-  bool force_limited;  // whether the sum of its actuators' forces is
+  bool force_limited;  // whether the sum of its actuators' forces is limited
   double force_range[2];
 };
 
@@ -143,13 +143,13 @@ enum class ActivationType : int { none, integrator, filter, filterexact, muscle 
 // force = (gain . (1, length, velocity)) input + bias . (1, length, velocity); input is the control, or the activation
 struct Actuator {
   int dof, qpos;     // of the hinge or slide that it drives
-  int transmission;  // or what else, -1: none
+  int transmission;  // index of what else it drives, or -1
   bool geared;       // whether the gear multiplies its length
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
   ActivationType dynamics;
-  int act;         // which of the activations
-  bool early;      // whether that of the end of the step acts
+  int act;         // index of its activation
+  bool early;      // whether the activation at the end of the step acts
   double time[3];  // MuJoCo's dynprm
   double act_step;
   bool act_limited;
@@ -173,7 +173,7 @@ struct MediumEllipsoid {
 
 // A shape in the frame of its link.
 enum class Shape : int { plane, height_field, sphere, capsule, ellipsoid, cylinder, box, mesh };
-// Shapes that are fixed in the world and lie below others: their pairs are looked at in every step.
+// Shapes that are fixed in the world and lie below others: their pairs are checked in every step.
 REVOLUTE_HD inline bool is_ground(Shape shape) {
   return shape == Shape::plane || shape == Shape::height_field;
 }
@@ -182,7 +182,7 @@ struct Geom {
   int link, body;
   bool adheres;  // whether an actuator pulls the body's contacts
   double rotation[9], position[3];
-  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
+  double orientation[4];  // `rotation` as a quaternion, with MuJoCo's sign
   double radius;          // sphere, capsule, cylinder
   double half[3];         // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
   double bound;           // radius of a sphere about `position` that holds the shape
@@ -194,7 +194,7 @@ struct Geom {
   int vertex_tree, face_tree, edge_tree;  // roots among Model::hull_nodes, or no_tree
   int support_cells;                      // first of six among HullArrays::support_cells, or no_cells
   double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of ground
-  int field;                              // of a height field: which of Model::height_fields
+  int field;                              // height field: index in Model::height_fields
 };
 
 // MuJoCo's height field: heights over a grid, row r at y = -half[1] + r step[1], column c at x = -half[0] + c step[0], above a
@@ -209,17 +209,17 @@ struct HeightField {
 struct HullFace {
   double normal[3], offset;      // of its plane: normal.x = offset
   int corner, corners;           // range of Model::corners, thinned out to polygon_corners
-  int polygon, polygon_corners;  // all corners, in the order of the file; also of Model::corners
+  int polygon, polygon_corners;  // all corners, in the file's order; also in Model::corners
 };
-// An edge of a hull: its ends, counted from the geom's first vertex, and in its two faces the directions that lead inwards
-// (zero for the core of a capsule).
+// An edge of a hull: its ends, counted from the geom's first vertex, and its inward directions in its two faces (zero for the
+// core of a capsule).
 struct HullEdge {
   int from, to;
   double inward[2][3];
 };
 
-// A cell of the map from directions to a hull's farthest vertices (hull_search.hpp): the vertices that are farthest in some of
-// its directions, ascending, or the first of the four cells into which it is divided.
+// A cell of the map from directions to a hull's farthest vertices (hull_search.hpp). It holds, ascending, the vertices that
+// are farthest in some of its directions, or names the first of the four cells that divide it.
 struct SupportCell {
   int first, count;  // range of HullArrays::cell_members; count 0: the first of four cells
 };
@@ -233,7 +233,7 @@ struct HullNode {
   int first, count;  // leaf: range of Model::hull_items; count 0: a branch, whose left child follows it
   int right;         // branch: its right child
 };
-// The hulls of several shapes, in which a Geom has its ranges.
+// The hulls of several shapes. A Geom holds its ranges of these arrays.
 struct HullArrays {
   const double* vertices;  // in their link frames
   const HullFace* faces;
@@ -247,9 +247,9 @@ struct HullArrays {
   const int* cell_members;  // vertices of the cells, counted from the geom's first
 };
 constexpr int no_tree = -1;
-constexpr int deepest_tree = 32;  // more than the tree over as many items as an int can count
+constexpr int deepest_tree = 32;  // deeper than a tree over as many items as an int can count
 
-// A place where two geoms may touch: one contact of three rows when active. The second line is ContactModel::mujoco's alone.
+// A place where two geoms may touch: one contact when active. From plane_capsule on: ContactModel::mujoco only.
 enum class Pair : int {
   plane_point,
   sphere_sphere,
@@ -270,7 +270,7 @@ enum class Pair : int {
 };
 // mujoco: how the friction and softness of a pair follow from those of its geoms (stages/pair_softness.hpp).
 struct PairMixing {
-  bool from_a, from_b;  // whose friction counts: the larger of both, or that of the geom with priority
+  bool from_a, from_b;  // geoms whose friction counts: the larger of both, or that of the geom with priority
   double weight_a;      // of a's softness
   int own;              // index of Model::own_softness, or -1
 };
@@ -280,7 +280,7 @@ struct Candidate {
   int link_a, link_b;
   int friction;       // hard: index of the pair's friction coefficients
   PairMixing mixing;  // mujoco
-  int slot, slots;    // which of the pair's points, of how many; they follow each other
+  int slot, slots;    // index of this point among the pair's points, and their number; they are consecutive
   double point[3];    // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
   int path;            // degrees of freedom that move a or b
@@ -290,16 +290,16 @@ struct Candidate {
   int support;         // mujoco: degrees of freedom that move a against b; -1: found when the pair touches
 };
 
-// mujoco: what decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
+// mujoco: decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
 struct GeomFilter {
   int contype, conaffinity;
   int body, weld,
-      parent_weld;  // the body, the one it is welded to, and the one that this one's parent is welded to
+      parent_weld;  // the body, the body it is welded to, and the body that the latter's parent is welded to
   int priority, condim, points;
   double margin, gap, mixing, weight;  // solmix, body_invweight0
 };
 // How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
-// rolling ones; solref_friction is zero where solref counts for friction as well.
+// rolling ones. solref_friction is zero if solref serves friction as well.
 template <class Real>
 struct PairSoftness {
   Real friction[5], solref[2], solref_friction[2], solimp[5];
@@ -323,14 +323,14 @@ struct Limit {
   int support;
 };
 
-// Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
+// Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world; dof_b -1: no second joint.
 enum class EqualityType : int { connect, weld, joint, tendon };
 struct Equality {
   EqualityType type;
   int link_a, link_b;
   int body_a, body_b;                   // connect, weld
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
-  double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
+  double rotation_a[9], rotation_b[9];  // weld: frames that shall coincide, in the link frames
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
   int tendon_a, tendon_b;               // tendon
   double reference_a, reference_b, polynomial[5];
@@ -345,7 +345,7 @@ struct Path {
   int first, count;
 };
 
-// mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
+// mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: all are on one path to the root.
 constexpr int both_sides = 2;
 struct Support {
   int first, count;  // range of all supports' degrees of freedom, while a model is built
@@ -355,14 +355,14 @@ struct Support {
 
 // Points at which two convex shapes, or a convex shape and a plane, may touch at once.
 constexpr int manifold_points = 8;
-constexpr int most_slots = 8;          // of any pair that is not listed
+constexpr int most_slots = 8;          // of any unlisted pair
 constexpr int most_field_points = 50;  // of a height field and another shape; MuJoCo's mjMAXCONPAIR
 // Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
 constexpr int polygon_corners = 24;
 
 struct Model : Options, HullArrays {
   int nq, nv, nu, na, nbody, ngeom, njnt, nsite, nmocap;
-  const double *mocap_pos, *mocap_quat;  // [nmocap, 3], [nmocap, 4] where the file has the mocap bodies
+  const double *mocap_pos, *mocap_quat;  // [nmocap, 3], [nmocap, 4] poses of mocap bodies in the file
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   int ntendon, ntransmission, ntransmission_entry;
   bool total_limits;     // whether the forces of several actuators are limited together
@@ -391,25 +391,25 @@ struct Model : Options, HullArrays {
   const Geom* geoms;
   const Candidate* candidates;
   int nalways, nswept, nswept_group, npartner;  // broad phase
-  const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
-  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  const int* always;  // [nalways] first candidates of the pairs that are checked in every step, ascending
+  // [nswept] shapes of the other pairs, grouped by tree; each shape that is fixed in the world is a group
   const int* swept;
-  const int* swept_begin;     // [nswept_group + 1] where each tree's begin
-  const Partner* partners;    // [npartner] of each shape those of higher index, ascending
+  const int* swept_begin;     // [nswept_group + 1] where each group begins
+  const Partner* partners;    // [npartner] for each shape, its partners of higher index, ascending
   const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
   const int* dof_paths;     // [nv] path of each degree of freedom
-  const Support* supports;  // mujoco; those of single degrees of freedom come first
-  // mujoco: pairs that are not among the candidates, but found in each step; null filters: all are listed
+  const Support* supports;  // mujoco; supports of single degrees of freedom come first
+  // mujoco: pairs that are not candidates, but are found in each step; null filters: all pairs are listed
   const GeomFilter* geom_filters;  // [ngeom]
   bool filter_parent;
   int nexcluded_bodies, nexcluded_geoms;
   const std::int64_t *excluded_bodies, *excluded_geoms;  // pair_key of pairs, ascending
-  int longest_support;                                   // of any two links
-  const PairSoftness<double>* own_softness;  // of pairs that the file gives a softness of their own
+  int longest_support;                                   // longest of any two links
+  const PairSoftness<double>* own_softness;  // of pairs to which the file gives a softness of their own
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
@@ -419,7 +419,7 @@ struct Model : Options, HullArrays {
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 
-// Pairs of shapes that are not listed may be near each other at once, and touch at so many places, per shape.
+// Per shape: most unlisted pairs that may be near each other at once, and most contacts of such pairs.
 constexpr int near_pairs_per_geom = 64, unlisted_contacts_per_geom = 32;
 REVOLUTE_HD inline bool has_unlisted_pairs(const Model& model) { return model.geom_filters != nullptr; }
 REVOLUTE_HD inline std::size_t near_pair_capacity(const Model& model) {
@@ -431,30 +431,30 @@ REVOLUTE_HD inline std::size_t unlisted_contact_capacity(const Model& model) {
 REVOLUTE_HD inline std::size_t contact_capacity(const Model& model) {
   return model.ncandidate + unlisted_contact_capacity(model);
 }
-// mujoco: whether contacts of the pair are wanted within its gap too, where they do not act.
+// mujoco: whether contacts within the pair's gap, which do not act, are wanted too.
 REVOLUTE_HD inline bool adheres(const Model& model, const Candidate& candidate) {
   return model.adhesive && (model.geoms[candidate.geom_a].adheres || model.geoms[candidate.geom_b].adheres);
 }
-// mujoco: up to which distance contacts of a pair are looked for.
+// mujoco: the largest distance at which contacts of a pair are looked for.
 REVOLUTE_HD inline double contact_distance(const Model& model, const Candidate& candidate) {
   return adheres(model, candidate) ? candidate.margin + candidate.gap : candidate.margin;
 }
-// One number for two indices in any order.
+// One number for two indices, the same in either order.
 REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
   const std::int64_t low = one < other ? one : other, high = one < other ? other : one;
   return low << 32 | high;
 }
 
 // mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
-// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack: with those of eight heaps that
-// went different ways, a pack is 1.4 times as fast for 20 boxes and 1.1 times for 30. One environment alone is 3 to 8 % slower
-// without islands.
+// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack. For eight heaps that
+// moved differently, a pack is 1.4 times as fast with 20 boxes and 1.1 times with 30. One environment alone is 3 to 8 %
+// slower without islands.
 constexpr int most_packed_trees = 30;
 REVOLUTE_HD inline bool is_crowded(const Model& model) {
   return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
 }
 
-// How many numbers the arrays called qvel have: velocities, and behind them the activations.
+// Length of the arrays called qvel: velocities, then the activations.
 REVOLUTE_HD inline int velocities(const Model& model) { return model.nv + model.na; }
 
 }  // namespace revolute

@@ -11,7 +11,7 @@
 
 namespace revolute {
 
-// The hulls of all shapes, each with ranges of these arrays (Geom).
+// The hulls of all shapes. A Geom holds its ranges of these arrays.
 struct Hulls {
   std::vector<double> vertices;  // [vertex, 3] in their link frames
   std::vector<HullFace> faces;
@@ -32,8 +32,8 @@ class ModelStorage {
   ModelStorage& operator=(const ModelStorage&) = delete;
 
   const Model& model() const { return model_; }
-  // The same, with the switch of dry friction off where no degree of freedom has any: for calls that give none either. There
-  // is no room for its rows then, and what rows need grows with the square of their number.
+  // The same model, but with dry friction switched off if no degree of freedom has any: for calls that give none either. It
+  // has no room for friction rows; memory for rows grows with the square of their number.
   const Model& model_as_loaded() const { return model_as_loaded_; }
   const ParameterMap& parameters() const { return map_; }
   int parameter_size(Parameter p) const { return int(map_.defaults[int(p)].size()); }

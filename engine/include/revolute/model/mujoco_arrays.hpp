@@ -27,10 +27,10 @@ struct MujocoArrays : Options {
   Ints geom_type, geom_bodyid;
   Doubles geom_pos, geom_quat, geom_size, geom_rbound;
   Doubles geom_fluid,
-      geom_semiaxes;  // [ngeom, 12] MuJoCo's, its first number 0: no ellipsoid in a medium; [ngeom, 3]
+      geom_semiaxes;  // [ngeom, 12] MuJoCo's; first number 0: no ellipsoid in a medium; [ngeom, 3]
   Ints site_bodyid;
   Doubles site_pos, site_quat;
-  // height fields: [n], [n, 4] MuJoCo's hfield_size, all heights as parts of its third number; geom_field -1: none
+  // height fields: [n], [n, 4] MuJoCo's hfield_size, all heights as fractions of its third number; geom_field -1: none
   Ints hfield_nrow, hfield_ncol, geom_field;
   Doubles hfield_size, hfield_data;
   Ints hull_adr, hull_num;
@@ -42,7 +42,7 @@ struct MujocoArrays : Options {
   // whether the pairs of shapes that pass these filters are found in each step (mujoco); the arrays are empty if not
   bool unlisted_pairs = false, filter_parent = true;
   Ints geom_contype, geom_conaffinity, geom_priority, geom_condim, body_weldid, exclude_signature;
-  Ints excluded_geoms;  // [pairs, 2] that are listed or left out
+  Ints excluded_geoms;  // [pairs, 2] pairs that are listed or left out
   Doubles geom_margin, geom_gap, geom_solmix;
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
@@ -50,25 +50,25 @@ struct MujocoArrays : Options {
   Doubles body_invweight0, dof_invweight0;               // [nbody, 2], [nv]
   Doubles jnt_solref, jnt_solimp, jnt_margin;            // [njnt, 2], [njnt, 5], [njnt]
   Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;  // [nv or neq, 2 or 5]
-  Doubles pair_weight;                                   // [np] of the first geom, nan: a pair of its own
+  Doubles pair_weight;                                   // [np] of the first geom; nan: values of its own
   Doubles pair_solref, pair_solreffriction, pair_solimp,
-      pair_friction5;  // of such pairs, [np, 2], [np, 2], [np, 5], [np, 5]
+      pair_friction5;  // of pairs with their own values, [np, 2], [np, 2], [np, 5], [np, 5]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;  // hinge or slide that it drives; -1: none
   Doubles act_ctrlrange, act_forcerange;
   Ints act_tendon;                      // [nu] tendon that it pulls, or -1
   Ints act_trn;                         // [nu] row of trn_type, or -1
   Ints act_dyn;                         // [nu] ActivationType
-  Ints act_adr;                         // [nu] which activation
+  Ints act_adr;                         // [nu] index of the activation
   Ints act_early, act_actlimited;       // [nu]
   Doubles act_dynprm, act_actrange;     // [nu, 3], [nu, 2]
   Ints act_musclegain, act_musclebias;  // [nu]
   Doubles act_musclegainprm,
-      act_musclebiasprm;    // [nu, 9], MuJoCo's, with the force of a negative one filled in
+      act_musclebiasprm;    // [nu, 9], MuJoCo's, with the computed force for a negative one
   Doubles act_lengthrange;  // [nu, 2]
   // transmissions besides hinges, slides and tendons: TransmissionType, body and place of the site, ...
   Ints trn_type, trn_joint, trn_inparent, trn_body, trn_refbody;          // trn_refbody -1: none
   Doubles trn_pos, trn_quat, trn_refpos, trn_refquat, trn_gear, trn_rod;  // [n, 3], [n, 4], ..., [n, 6], [n]
-  // tendons; of a fixed one joints, of a spatial one pieces between two points
+  // tendons: a fixed one has joints, a spatial one has pieces between two points
   Ints ten_jointadr, ten_jointnum, ten_joint, ten_segmentadr, ten_segmentnum;
   Doubles ten_coef;
   Ints seg_body1, seg_body2, seg_wrap;  // seg_wrap: row of wrap_*, or -1
@@ -86,7 +86,7 @@ struct MujocoArrays : Options {
   Doubles wind = {0, 0, 0};
 };
 
-// Calls visit(name, member) for all of them, by MuJoCo's names.
+// Calls visit(name, member) for every array, by MuJoCo's names.
 template <class Visit>
 void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit_options(arrays, visit);

@@ -8,11 +8,11 @@
 namespace revolute {
 
 struct NearPairTables {
-  std::vector<int> unlisted;  // shapes that may meet others in pairs that are not listed
+  std::vector<int> unlisted;  // shapes that may meet others in unlisted pairs
   std::vector<int> always, swept, swept_begin, partners_begin;
   std::vector<Partner> partners;
 
-  // Also sets how far each of the geoms watches.
+  // Also sets `watched` of each geom.
   void build(const Model& model, const std::vector<Dof>& dofs, const std::vector<Candidate>& candidates,
              std::vector<Geom>& geoms);
   void point(Model& model) const;

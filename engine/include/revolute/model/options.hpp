@@ -1,12 +1,12 @@
-// What a user of load_model chooses and the stages read. A new option takes a member and a line of visit_options here; its
-// name, default and bounds are in Python's table (revolute/contract/load_options.py), which counts choices in the same order.
+// The options that a user of load_model chooses and the stages read. A new option needs a member and a line of visit_options
+// here. Its name, default and bounds are in Python's table (revolute/contract/load_options.py), choices in the same order.
 #pragma once
 
 namespace revolute {
 
 // hard: impulses that keep shapes apart, by sweeps; mujoco: MuJoCo's soft constraints and its contact geometry.
 enum class ContactModel : int { hard, mujoco };
-// hard: pgs: a fixed number of sweeps of projected Gauss-Seidel; exact: to convergence.
+// Solvers of "hard". pgs: a fixed number of sweeps of projected Gauss-Seidel; exact: to convergence.
 enum class Solver : int { pgs, exact };
 enum class Cone : int { pyramidal, elliptic };
 
@@ -20,7 +20,7 @@ struct Options {
   double erp = 0, cfm = 0, margin = 0;
 };
 
-// Calls visit(name, member) for all of them.
+// Calls visit(name, member) for every option.
 template <class Visit>
 void visit_options(Options& options, Visit visit) {
   visit("timestep", options.timestep);

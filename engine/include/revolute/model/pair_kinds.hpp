@@ -1,4 +1,4 @@
-// Which pairs of shapes have a closed formula of MuJoCo's, and at how many points they may touch.
+// The pairs of shapes for which MuJoCo has a closed formula, and the number of points at which they may touch.
 #pragma once
 
 #include "revolute/model/model.hpp"

@@ -1,5 +1,5 @@
-// The list of model parameters: what a rollout takes other values of and a gradient is taken by. Unit, bounds and text of each
-// are in Python's table (revolute_engine/parameters.py).
+// The list of model parameters. A rollout may take other values for them, and a gradient may be taken by them. Unit, bounds
+// and text of each are in Python's table (revolute_engine/parameters.py).
 #pragma once
 
 namespace revolute {

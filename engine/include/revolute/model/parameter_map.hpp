@@ -3,8 +3,8 @@
 //
 // A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
 //   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
-// A pair's friction (hard; of the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding
-// coefficients, or that of the geom with priority, or its own. Where the two are equal each gets half of the cotangent (the
+// A pair's friction (hard; for the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding
+// coefficients, or that of the geom with priority, or its own. Where the two are equal, each gets half of the cotangent (the
 // central difference of max).
 #pragma once
 
@@ -32,7 +32,7 @@ using ParameterValues = std::array<const Value*, parameter_count>;
 using ParameterPointers = ParameterValues<double>;
 using ParameterBarPointers = std::array<double*, parameter_count>;
 
-// What a medium resists, and gravity compensation carries.
+// The bodies that a medium resists.
 struct MediumMap {
   double density = 0, viscosity = 0;
   std::vector<int> bodies;  // of Model::medium_bodies
@@ -40,14 +40,14 @@ struct MediumMap {
 
 struct FrictionPair {
   int geom_a, geom_b;
-  bool from_a, from_b;  // whose coefficient counts; neither: those of the pair itself
+  bool from_a, from_b;  // geoms whose coefficient counts; neither: the pair's own
   double fixed, fixed_rotational[2];
 };
 
 struct ParameterMap {
   std::vector<Body> bodies;
   std::vector<FrictionPair> pairs;  // hard
-  std::vector<double> compensated;  // share of each body's weight; empty: none anywhere
+  std::vector<double> compensated;  // compensated share of each body's weight; empty: none
   MediumMap medium;
   std::array<std::vector<double>, parameter_count> defaults;
 };
@@ -129,7 +129,7 @@ inline void body_adjoint(const Body& body, int b, const RigidInertia<double>& ba
   }
 }
 
-// The sides of a box with this mass and these moments of inertia, and what of the medium's resistance follows.
+// The sides of a box with this mass and these moments of inertia, and the medium's resistance that follows from them.
 template <class Value>
 MediumDrag<Value> medium_drag(const MediumMap& medium, const Vector3<Value>& centre, const Value& m,
                               const Value* I) {
@@ -328,7 +328,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   load_array(of(values, Parameter::geom_friction), friction_columns * m.ngeom, lane, out.geom_friction);
 }
 
-// Sets those of the bodies, which only what is measured reads.
+// Sets the parameters of the bodies, which only measurements read.
 template <class Value, class Real>
 void load_body_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
                           const Model& m, Parameters<Real>& out) {

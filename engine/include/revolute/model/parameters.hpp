@@ -1,7 +1,7 @@
 // Physical parameters that a gradient can be taken by, as Real: each environment of a pack may have its own.
 //
-// The same struct holds their cotangents. Inertias are those of links, in link frames (parameter_map.hpp gets them from
-// and returns their cotangents to MuJoCo's body_mass, ...).
+// The same struct holds their cotangents. Inertias are those of links, in link frames. parameter_map.hpp computes them from
+// MuJoCo's body_mass, ..., and returns their cotangents to these.
 #pragma once
 
 #include "revolute/arena.hpp"
@@ -18,8 +18,8 @@ struct MassMoment {
   Real m;
   Vector3<Real> h;
 };
-// How a medium resists a body, see stages/medium.hpp: its mass centre in the link frame, and what force and torque have
-// that is linear in the velocity, and quadratic.
+// How a medium resists a body, see stages/medium.hpp: the body's mass centre in the link frame, and the parts of force and
+// torque that are linear and quadratic in the velocity.
 template <class Real>
 struct MediumDrag {
   Vector3<Real> centre;
@@ -31,7 +31,7 @@ template <class Real>
 struct Parameters {
   RigidInertia<Real>* inertia;  // [nv]
   RigidInertia<Real>*
-      bodies;  // [nbody] of each body, in its link's frame; what is measured reads them, the step does not
+      bodies;  // [nbody] of each body, in its link's frame; only measurements read them, not the step
   Real* ipos;  // [nbody, 3] mass centres in the frames of the bodies
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
@@ -40,9 +40,9 @@ struct Parameters {
   Real* rotational_friction;       // hard: [nfriction_pair, 2] torsional, rolling
   Real* geom_friction;             // mujoco: [ngeom, 3] sliding, torsional, rolling
   Vector3<Real>* gravity;          // [1]
-  MassMoment<Real>* compensation;  // [nv] of models with gravity compensation: the masses that it carries
+  MassMoment<Real>* compensation;  // [nv] masses that gravity compensation carries, for models that have it
   MediumDrag<Real>* drag;          // [nmedium]
-  // The inputs that change with time, or their cotangents. Whoever runs the steps keeps them. Null: none.
+  // The inputs that change with time, or their cotangents. The code that runs the steps keeps them. Null: none.
   Real* inputs[input_count] = {};
 
   Parameters(const Model& m, Arena& arena) {

@@ -1,4 +1,4 @@
-// What is measured at a state: places in the task space, and MuJoCo's sensors. stages/measurement.hpp computes it.
+// Quantities to measure at a state: places in the task space, and MuJoCo's sensors. stages/measurement.hpp computes them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace revolute {
 
-// X(kind, how many numbers it gives). Kinds from force_of_actuator on depend on the control, those from limit_force on also on
+// X(kind, number of values). Kinds from force_of_actuator on depend on the control. Kinds from limit_force on also depend on
 // the acceleration and the forces of constraints.
 #define REVOLUTE_PROBES(X)       \
   X(clock, 1)                    \
@@ -58,7 +58,7 @@ constexpr int probe_sizes[] = {REVOLUTE_PROBES(REVOLUTE_PROBE_SIZE)};
 inline bool needs_ctrl(ProbeKind kind) { return kind >= ProbeKind::force_of_actuator; }
 inline bool needs_acceleration(ProbeKind kind) { return kind >= ProbeKind::limit_force; }
 
-// A frame in its link, the mass centre of its body where `mass_centre`; and the joints that carry the link.
+// A frame in its link, or the mass centre of its body if `mass_centre` is set, and the joints that carry the link.
 struct Place : FixedFrame {
   bool mass_centre;
   int first_joint, joints;  // range of Probes::joints, root first
@@ -80,7 +80,7 @@ struct Probe {
   Zone zone;
   double cutoff;           // 0: none
   bool positive;           // cut off above only
-  int first, size;         // where its numbers are
+  int first, size;         // range of its numbers
   int first_body, bodies;  // subtree: range of Probes::bodies
   int membership;          // force, torque: row of Probes::in_subtree
 };

@@ -1,8 +1,7 @@
-// Where in the world shapes can get to, whatever their joints do: boxes that may be endless.
+// The regions of the world that shapes can reach, whatever their joints do: boxes that may be infinite.
 //
-// Limits of joints do not count, since a simulation may pass them. A slide is endless along its axis; a hinge or ball turns
-// what it carries, so that of everything beyond it only the distance is known; a free joint or a mocap body leaves nothing
-// known.
+// Joint limits do not count, since a simulation may pass them. A slide makes the region infinite along its axis. A hinge or
+// ball turns everything beyond it, so that only its distance is known. Beyond a free joint or a mocap body nothing is known.
 #pragma once
 
 #include <vector>

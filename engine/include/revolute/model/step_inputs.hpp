@@ -7,10 +7,10 @@
 
 namespace revolute {
 
-// X(name, how many numbers it has in model m)
+// X(name, number of values in model m)
 //   qfrc_applied  generalized forces
-//   xfrc_applied  of each body a force and a torque in world axes, at its mass centre
-//   mocap_pos, mocap_quat  the pose of each mocap body in the world; the quaternion of any length
+//   xfrc_applied  a force and a torque on each body in world axes, at its mass centre
+//   mocap_pos, mocap_quat  the pose of each mocap body in the world; the quaternion may have any length
 #define REVOLUTE_INPUTS(X)     \
   X(qfrc_applied, m.nv)        \
   X(xfrc_applied, 6 * m.nbody) \
@@ -31,13 +31,13 @@ REVOLUTE_HD inline int input_size(const Model& m, int input) {
 #undef REVOLUTE_INPUT_SIZE
   return sizes[input];
 }
-// What the model has for an input that is not given; null: zeros.
+// The model's values for an input that is not given; null: zeros.
 REVOLUTE_HD inline const double* input_default(const Model& model, int input) {
   if (Input(input) == Input::mocap_pos) return model.mocap_pos;
   return Input(input) == Input::mocap_quat ? model.mocap_quat : nullptr;
 }
 
-// Values of each input, one row per state. Null: none, and of mocap bodies the poses of the file.
+// Values of each input, one row per state. Null: none, and for mocap bodies the poses of the file.
 using InputRows = std::array<const double*, input_count>;
 
 }  // namespace revolute

@@ -1,7 +1,7 @@
-// A value with its derivative along one direction, where the two are of different types: a step's number has the derivatives of
-// several cotangents. For adjoints that a derivative in the forward direction gives (transmission.hpp).
+// A value with its derivative along one direction. The two have different types: a step's number has the derivatives of
+// several cotangents. It serves adjoints that come from a derivative in the forward direction (transmission.hpp).
 //
-// Comparisons look at values only, as those of dual.hpp.
+// Comparisons look at values only, as in dual.hpp.
 #pragma once
 
 #include "revolute/scalar/math.hpp"

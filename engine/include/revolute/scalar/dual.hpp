@@ -49,7 +49,7 @@ struct Dual {
   }
 };
 
-// rounded as in every other width: values, and so branches, are those of the trajectory
+// rounded as in every other width: values, and so branches, equal those of the trajectory
 template <int N>
 REVOLUTE_HD inline Dual<N> multiply_add(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c) {
   Dual<N> out = Dual<N>::chain(multiply_add(a.value, b.value, c.value), b.value, a, a.value, b);

@@ -62,7 +62,7 @@ REVOLUTE_HD inline Real hyperbolic_tangent(const Real& x) {
   return select(small, near_zero, flip_sign(far, x));
 }
 
-// of dual numbers, by the values
+// for dual numbers, by the values
 template <int N>
 REVOLUTE_HD inline Dual<N> natural_exponential(const Dual<N>& x) {
   const double e = natural_exponential(x.value);

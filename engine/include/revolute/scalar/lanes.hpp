@@ -15,7 +15,7 @@
 
 namespace revolute {
 
-// The compiler's vector types; a struct of their own because g++ drops the attribute of a dependent member typedef.
+// The compiler's vector types. They have their own struct because g++ drops the attribute of a dependent member typedef.
 template <int W>
 struct VectorTypes {
   typedef long long Integers __attribute__((vector_size(8 * W)));
@@ -71,7 +71,7 @@ struct Lanes {
 
   Lanes() = default;
   Lanes(double value)
-      : values(value - Values{}) {}  // -0 stays -0, and the compiler knows that nothing is to do
+      : values(value - Values{}) {}  // -0 stays -0, and the compiler sees that there is nothing to do
   Lanes(Values packed) : values(packed) {}
 
   Lanes& operator+=(Lanes other) {
@@ -156,8 +156,9 @@ inline Lanes<W> multiply_add(const Lanes<W>& a, const Lanes<W>& b, const Lanes<W
   return sum;
 }
 #endif
-// Whole registers at once, with the same bits: the compiler does not vectorize the loops above (CMakeLists.txt says why).
-// Of 512 bits the forms with a full mask: g++ 12 warns of an uninitialized register in its own header for the plain ones.
+// Whole registers at once, with the same bits: the compiler does not vectorize the loops above (CMakeLists.txt says why). For
+// 512 bits they use the forms with a full mask: g++ 12 warns of an uninitialized register in its own header for the plain
+// ones.
 #if defined(__SSE2__)
 inline Lanes<2> sqrt(Lanes<2> a) { return Lanes<2>(Lanes<2>::Values(_mm_sqrt_pd(__m128d(a.values)))); }
 #elif defined(__aarch64__)

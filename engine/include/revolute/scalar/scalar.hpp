@@ -4,9 +4,9 @@
 // Comparisons give a Mask, which does not convert to bool: on data use select, any, all; `if` is for the model only.
 // The formulae are the same for every width, operation by operation, so that a pack and a single run give equal bits.
 //
-// An adjoint is a template over two: `Real`, the numbers of the step, and `Bar`, those of the cotangents. These are the same,
-// or one environment's step (`double`) has several cotangents side by side (`Lanes<W>`): what depends on the step alone is
-// then one number, and what touches a cotangent is a Bar.
+// An adjoint is a template over two types: `Real`, the numbers of the step, and `Bar`, those of the cotangents. Both may be
+// the same. Or one environment's step (`double`) has several cotangents side by side (`Lanes<W>`): a value that depends only
+// on the step is then one number, and a value that depends on a cotangent is a Bar.
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct Width {
 };
 template <class Real>
 using MaskOf = Mask<Width<Real>::value>;
-// The type of a product, sum or difference of the two: of a step's number and a cotangent it is a cotangent.
+// The type of a product, sum or difference of A and B: a step's number and a cotangent give a cotangent.
 template <class A, class B>
 struct CombinedOf {};
 template <class A>
@@ -101,8 +101,8 @@ REVOLUTE_HD inline void set_lane(double& a, int, double value) { a = value; }
 REVOLUTE_HD inline void set_lane(float& a, int, double value) { a = float(value); }
 REVOLUTE_HD inline bool get_lane(Mask<1> mask, int) { return mask.bit; }
 
-// Whether all numbers that were added are +0, to the bit, in every lane and derivative. Of a Real that records what is done
-// with it (benchmarks/autodiff) this is not known.
+// Whether all numbers that were added are +0, to the bit, in every lane and derivative. It is unknown for a Real that records
+// its operations (benchmarks/autodiff).
 template <class Real>
 struct AllPositiveZero {
   REVOLUTE_HD void add(const Real&) {}
@@ -130,8 +130,8 @@ struct Precision {
   // pi/2 in three parts; the first two leave room for the bits of a quarter turn's number
   static constexpr double half_pi[3] = {1.57079632673412561417e+00, 6.07710050630396597660e-11,
                                         2.02226624879595063154e-21};
-  static constexpr double largest_angle = 1e6;   // that this reduction is good for
-  static constexpr double tiny_square = 1e-200;  // of a length that is zero
+  static constexpr double largest_angle = 1e6;   // limit of this reduction
+  static constexpr double tiny_square = 1e-200;  // of a length that counts as zero
 };
 template <>
 struct Precision<float> {

@@ -27,7 +27,7 @@ inline void store_vector(const Lanes<W>& from, double* to) {
   std::memcpy(to, &from.values, sizeof(from.values));
 }
 
-// The elements from `i` on in steps of W, as long as there are so many.
+// Handles the elements from `i` on, W at a time, while at least W remain.
 template <int W>
 inline void add_products_by(const double* factor, const double* const* rows, int row_count, double* out,
                             int count, int& i) {

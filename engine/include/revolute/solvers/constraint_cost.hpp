@@ -6,9 +6,9 @@
 //   pyramid:     sum over edges y0 +- mu_k y_k of the unilateral cost                         (2)
 //   ellipse:     with t_k = mu_k y_k, T = |t|, m = mu_1/sqrt(impratio):                        (3)
 //     zero for y0 >= T;  (D y0^2 + D T^2/m^2)/2 for m^2 y0 + T <= 0;  psi (y0 - T)^2/2 between, psi = D/(1 + m^2)
-// Rows of a contact are its normal and its friction directions for either cone, so that a pyramid of 2(n-1) edges costs n rows.
+// The rows of a contact are its normal and its friction directions for either cone: a pyramid of 2(n-1) edges costs n rows.
 // Source: MuJoCo, Computation, sections Friction loss and Contact; docs/algorithm.md.
-// The adjoint is that of z.s'(y) by D, bound, mu and m, for fixed y and z.
+// The adjoint differentiates z.s'(y) by D, bound, mu and m, for fixed y and z.
 #pragma once
 
 #include "revolute/scalar/scalar.hpp"
@@ -22,7 +22,7 @@ template <class Real>
 struct ConstraintCost {
   CostKind kind;
   int rows;
-  Real D[2];   // quadratic: of the rows of positions, and of rotations (from the fourth on)
+  Real D[2];   // quadratic: D of the position rows and of the rotation rows (from the fourth on)
   Real bound;  // huber
   Real mu[most_rows - 1];
   Real normal_mu;  // ellipse: m of (3)
@@ -34,7 +34,7 @@ struct ConstraintCostCotangent {
 
 namespace detail {
 
-// What (3) needs of y.
+// The quantities of (3) at y.
 template <class Real>
 struct Ellipse {
   Real T, inverse_T, excess, psi;  // excess: y0 - T
@@ -60,7 +60,7 @@ REVOLUTE_HD inline Ellipse<Real> ellipse(const ConstraintCost<Real>& cost, const
   for (int k = 1; k < cost.rows; ++k) e.n[k - 1] = cost.mu[k - 1] * (cost.mu[k - 1] * y[k]) * e.inverse_T;
   return e;
 }
-// The weight of friction row k in the bottom zone.
+// The weight of friction row k in the bottom zone of (3).
 template <class Real>
 REVOLUTE_HD inline Real bottom_weight(const ConstraintCost<Real>& cost, int k) {
   const Real ratio = cost.mu[k - 1] / cost.normal_mu;
@@ -74,7 +74,7 @@ template <class Real>
 REVOLUTE_HD inline MaskOf<Real> quadratic_zone(const ConstraintCost<Real>& cost, const Real& y) {
   return less(abs(cost.D[0] * y), cost.bound);
 }
-// The value where the edge y0 +- mu y_k pushes, 0 elsewhere.
+// The value if the edge y0 +- mu y_k pushes, else 0.
 template <class Real>
 REVOLUTE_HD inline Real pushing(const Real& edge) {
   return minimum(edge, Real(0));
@@ -159,7 +159,7 @@ REVOLUTE_HD void cost_curvature(const ConstraintCost<Real>& cost, const Real* y,
   }
 }
 
-// The first two derivatives of s(y + alpha p) by alpha, added to `first` and `second`.
+// Adds the first two derivatives of s(y + alpha p) by alpha to `first` and `second`.
 template <class Real>
 REVOLUTE_HD void add_cost_along(const ConstraintCost<Real>& cost, const Real* y, const Real* p,
                                 const Real& alpha, Real& first, Real& second) {
@@ -244,15 +244,15 @@ REVOLUTE_HD Real zone_number(const ConstraintCost<Real>& cost, const Real* y, Ma
 
 }  // namespace detail
 
-// Which quadratic piece of the cost y lies in, as a number, 0 where the constraint does not act; `curved` is set where the
-// piece is not quadratic.
+// Returns the number of the quadratic piece of the cost that y lies in, 0 if the constraint does not act. Sets `curved` where
+// the piece is not quadratic.
 template <class Real>
 REVOLUTE_HD inline Real cost_zone(const ConstraintCost<Real>& cost, const Real* y, MaskOf<Real>& curved) {
   const Real zone = detail::zone_number(cost, y, curved);
   return select(less(Real(0), cost.D[0]), zone, Real(0));
 }
 
-// Minus the derivatives of z.s'(y).
+// Returns minus the derivatives of z.s'(y).
 template <class Real, class Bar>
 REVOLUTE_HD ConstraintCostCotangent<Bar> cost_adjoint(const ConstraintCost<Real>& cost, const Real* y,
                                                       const Bar* z) {

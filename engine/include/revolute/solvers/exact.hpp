@@ -1,7 +1,7 @@
 // The solver "exact": the converged solution of the rows, with its implicit derivative.
 //
-// Every environment of a pack is solved alone, in double, island by island (exact_island.hpp): its own islands, of rows that it
-// has and that A joins, so that bits depend on no neighbour. Rows of a Real with tangents get theirs by the same linear system.
+// Each environment of a pack is solved alone, in double, island by island (exact_island.hpp). Its islands are made of its own
+// rows, joined by A, so its bits depend on no neighbour. Tangents of a Real come from the same linear system.
 #pragma once
 
 #include "revolute/growing_array.hpp"
@@ -11,7 +11,7 @@ namespace revolute {
 
 struct ExactWorkspace {
   int *member, *place,
-      *root;  // rows of the island at hand; a row's place in it; first row that A joins it to
+      *root;  // rows of the current island; a row's place in it; first row that A joins it to
   SolverRow* rows;
   RowState* state;
   int *pivot, *last;
@@ -35,7 +35,7 @@ struct ExactWorkspace {
   double* vector(int i) const { return vectors + i * capacity; }
 };
 
-// Calls visit(island, members) for each island of one environment; x of rows without one is left alone.
+// Calls visit(island, members) for each island of one environment. The x of rows without an island stays as it is.
 template <class Real, class Visit>
 void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, int lane, const Visit& visit) {
   const int count = problem.count;
@@ -63,7 +63,7 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     if (ws.root[r] < 0) continue;
     if (problem.rows[r].kind == RowKind::friction) join(r, problem.rows[r].normal);
     for (int j = problem.rows[r].begin; j < r; ++j)
-      // of an environment that blows up, zero times infinity joins nothing
+      // if an environment blows up, zero times infinity must join nothing
       if (ws.root[j] >= 0 && value(r, j) != 0 && std::isfinite(value(r, j))) join(r, j);
   }
   for (int first = 0; first < count; ++first) {
@@ -96,7 +96,7 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
   }
 }
 
-// Fills x, and tells how well it solves the rows.
+// Fills x, and reports how well x solves the rows.
 template <class Real>
 SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
   Real violation(0), unsettled(0);
@@ -105,7 +105,7 @@ SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws,
     for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
       const double left = at.solve();
       set_lane(violation, lane, std::max(left, get_lane(violation, lane)));
-      // also where it is not a number
+      // this includes a violation that is not a number
       if (!at.settled(left)) set_lane(unsettled, lane, 1.0);
       for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
       if constexpr (TangentCount<Real>::value > 0) {

@@ -1,17 +1,18 @@
 // The converged solution of one island of one environment, and the linear system of its derivatives.
 //
-// Sweeps (projected_gauss_seidel.hpp) find which rows press, stick and slide, and a Newton step solves the rows that are left:
+// Sweeps (projected_gauss_seidel.hpp) find which rows press, stick and slide. A Newton step then solves the remaining rows:
 // with w = A x + b,
 //   free (two-sided, pressed, sticking, box inside):   w_r = 0
 //   fixed (open, box at its bound):                    x_r = 0 or +-bound
 //   sliding, unit e = x_f/(r m) (friction_block.hpp):  T (m w_f + sigma e) = 0,  e . x_f/m = r,   T = I - e e'     (1)
 // Linearized in x, with dT e = -de and k of the size of m A m:
 //   K dx = -F:   free A_r;   fixed A_rr;   sliding T (m A_f + sigma/(r m)) + k e (e'/m - dr/dx_n)         (2)
-// A step that makes the violation larger is given up, for one in which all contacts stick, or for more sweeps. Rows that the same bodies carry (four corners of a box) leave
-// K singular: a small part of the diagonal is added to free rows, so that dx is the smallest, and the steps repeat.
-// Such rows need not have a solution. The corners of a face that turns as it lands are at different heights, so that they
-// cannot all stick: slips of 1e-9 m/s are left, and sweeps build up stress between the corners for ever. Where little is
-// left, the solution is the one of least violation (`settle_held`).
+// A step that makes the violation larger is rejected; a step in which all contacts stick, or more sweeps, take its place.
+// Rows on the same bodies (four corners of a box) make K singular: a small part of the diagonal is added to free rows, so
+// that dx is the smallest, and the steps repeat.
+// Such rows need not have a solution. The corners of a face that turns as it lands are at different heights, so they cannot
+// all stick: slips of 1e-9 m/s remain, and sweeps build up stress between the corners without end. If the remaining violation
+// is small, the solution is the one of least violation (`settle_held`).
 // The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
 //
 // Adjoint (implicit-function theorem on the active set): y = K^-T x_bar, s = y of free rows, m T y of sliding blocks,
@@ -27,22 +28,22 @@ namespace revolute {
 
 constexpr int exact_rounds = 60, exact_sweeps = 10, exact_newton_steps = 4;
 constexpr double exact_tolerance = 1e-12;  // of the violation, relative to the largest entry of b
-constexpr double exact_settled = 1e3;      // a violation of so many times what is allowed has not settled
+constexpr double exact_settled = 1e3;      // a violation this many times the allowed one has not settled
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
-constexpr double exact_softness = 1e-10;   // of `softened`, on the diagonal of free rows in K
+constexpr double exact_softness = 1e-10;   // share of `softened`, on the diagonal of free rows in K
 constexpr int exact_refinements = 3;
-// Violation that contacts which cannot all stick may leave, relative to the largest entry of b; rounds before it is accepted;
-// softness and steps with which the least one is found.
+// Contacts that cannot all stick may leave this violation, relative to the largest entry of b; rounds before it is accepted;
+// softness and steps of the search for the least violation.
 constexpr double held_tolerance = 1e-5, held_softness = 1e-4;
 constexpr int held_after = 3, held_steps = 4;
 
 enum class RowState : int { free, fixed, sliding };
 
-// LU factors with partial pivoting; zeros are passed over, so that a chain of bodies costs what its band does.
+// LU factors with partial pivoting. Zeros are skipped, so a chain of bodies costs only its band.
 struct LuFactors {
   int n;
   double* lu;
-  int *pivot, *last;  // last: last entry of a row of U that is not zero
+  int *pivot, *last;  // last: last nonzero entry of a row of U
 
   void factor() {
     for (int k = 0; k < n; ++k) {
@@ -81,12 +82,12 @@ struct LuFactors {
   }
 };
 
-// One island of one environment in double, and scratch. Arrays [n] and [n, n].
+// One island of one environment in double, with scratch. Arrays are [n] and [n, n].
 struct ExactIsland {
   int n;
-  SolverRow* rows;  // as one island that begins at 0
+  SolverRow* rows;  // numbered as one island that begins at 0
   double *A, *b, *bound, *x;
-  double *K, *e, *w, *next, *trial;  // e: of sliding rows
+  double *K, *e, *w, *next, *trial;  // e: unit direction of sliding rows
   RowState* state;
   bool held = false;
   LuFactors factors;
@@ -111,7 +112,7 @@ struct ExactIsland {
   // --- sweeps ------------------------------------------------------------------------------------------------------------
 
   void invert_blocks() {
-    // `movable` reads whole rows, of which a block fills its own entries
+    // `movable` reads whole rows, but a block fills only its own entries
     std::fill(sweeps.inverse, sweeps.inverse + std::size_t(n) * most_friction_rows, 0.0);
     scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
   }
@@ -120,7 +121,7 @@ struct ExactIsland {
     start_direction<0>(island(0), b, x, sweeps.z);
     for (int r = 0; r < n; ++r) x[r] = start_of_row(b[r], x[r], sweeps.z[r]);
   }
-  // z of every block: what it would become with the others as they are at `at`.
+  // Fills z of every block: its solution without bounds while the other blocks keep the values of `at`.
   void relax(const double* at) {
     velocities(at, w);
     for (int r = 0, size; r < n; r += size) {
@@ -141,7 +142,7 @@ struct ExactIsland {
     relax(x);
     sweep<0>(island(count), x, sweeps.z, static_cast<double*>(nullptr), static_cast<double*>(nullptr));
   }
-  // Writes what one more update of each block alone would make into `next`, and returns the violation.
+  // Writes one more update of each block, taken alone, into `next`, and returns the violation.
   double violation(const double* at) {
     relax(at);
     double largest = 0;
@@ -164,7 +165,7 @@ struct ExactIsland {
 
   // --- Newton ------------------------------------------------------------------------------------------------------------
 
-  // `hold`: what slides is taken to stick, which it may do once its normal impulse has grown.
+  // With `hold`, sliding rows count as sticking: they may stick once their normal impulse has grown.
   void classify(bool hold = false) {
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -190,7 +191,7 @@ struct ExactIsland {
       }
     }
   }
-  // sigma and k of a sliding block, with w at hand
+  // sigma and k of a sliding block; reads w
   double sliding_force(int first, int size) const {
     double sum = 0;
     for (int i = first; i < first + size; ++i) sum -= e[i] * scale(i, size) * w[i];
@@ -201,14 +202,14 @@ struct ExactIsland {
     for (int i = first; i < first + size; ++i) sum += scale(i, size) * scale(i, size) * A[i * n + i];
     return sum / size;
   }
-  // What the softness of a free row is a share of: its diagonal, or that of friction_block.hpp (6).
+  // The number that the softness of a free row is a share of: its diagonal, or that of friction_block.hpp (6).
   double softened(int first, int size, int i) const {
     if (rows[i].kind != RowKind::friction) return A[i * n + i];
     return stiffness(first, size) * size / (scale(i, size) * scale(i, size));
   }
   static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
 
-  // (2); w is that of x
+  // Fills K by (2); w must belong to x.
   void linearize(double softness = exact_softness) {
     std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
@@ -254,7 +255,7 @@ struct ExactIsland {
       }
     }
   }
-  // Of a point that is close to the bounds one that keeps them.
+  // Corrects a point near the bounds so that it keeps them.
   void keep_bounds(double* at) const {
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -272,7 +273,7 @@ struct ExactIsland {
       for (int i = r; i < r + size && on_it; ++i) at[i] = reach > 0 ? at[i] * (most / reach) : 0.0;
     }
   }
-  // Newton steps while they help; returns the violation.
+  // Takes Newton steps while they help; returns the violation.
   double newton(double before, bool hold) {
     for (int step = 0; step < exact_newton_steps; ++step) {
       classify(hold);
@@ -295,7 +296,7 @@ struct ExactIsland {
     for (int r = 0; r < n; ++r) largest = std::max(largest, std::fabs(b[r]));
     return largest;
   }
-  // What counts as converged: a share of the right side, and the rounding of A x.
+  // The violation that counts as converged: a share of the right side, and the rounding of A x.
   double allowed() const {
     double rounding = 0;
     for (int r = 0; r < n; ++r) rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
@@ -304,8 +305,8 @@ struct ExactIsland {
   bool settled(double left) const {
     return left <= (held ? held_tolerance * right_size() : exact_settled * allowed());
   }
-  // The impulses of least violation with the states of x, or with all contacts sticking; false and x as it was where they
-  // leave too much.
+  // Finds the impulses of least violation with the states of x, or with all contacts sticking. If the violation is still too
+  // large, returns false and restores x.
   bool settle_held(bool hold, double& left) {
     std::copy(x, x + n, sweeps.start);
     for (int step = 0; step < held_steps; ++step) {
@@ -325,7 +326,7 @@ struct ExactIsland {
       std::copy(sweeps.start, sweeps.start + n, x);
     return held;
   }
-  // Fills x; returns the violation that is left.
+  // Fills x; returns the remaining violation.
   double solve() {
     prepare();
     double left = violation(x);
@@ -344,14 +345,14 @@ struct ExactIsland {
 
   // --- derivatives -------------------------------------------------------------------------------------------------------
 
-  // The system of (2) at the solution in x.
+  // Forms the system of (2) at the solution x.
   void prepare_derivatives() {
     invert_blocks();
     classify();
     velocities(x, w);
     linearize();
   }
-  // K y = y or K' y = y in place: the softness is taken out again where K has an answer.
+  // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is taken out again.
   template <class Solve>
   void refine(double* y, bool transposed, const Solve& solve) {
     std::copy(y, y + n, next);
@@ -370,7 +371,7 @@ struct ExactIsland {
     return i == j && state[i] == RowState::free ? A[i * n + i] : K[std::size_t(i) * n + j];
   }
 
-  // (3), from x_bar in y, which is used up: s, and what the bounds get.
+  // Evaluates (3) from x_bar in y, which is used up: fills s and the cotangents of the bounds.
   void adjoint(double* y, double* s, double* bound_bar) {
     refine(y, true, [&](double* at) { factors.solve_transposed(at); });
     for (int r = 0, size; r < n; r += size) {
@@ -395,7 +396,7 @@ struct ExactIsland {
       }
     }
   }
-  // The transpose: dx in `dx` from d(b + A x) in w_tan at constant x, and bound_tan; both [n].
+  // The transpose: fills dx [n] from d(b + A x) at constant x in w_tan [n], and from bound_tan [n].
   void tangent(const double* w_tan, const double* bound_tan, double* dx) {
     for (int r = 0, size; r < n; r += size) {
       size = block(r);

@@ -1,21 +1,21 @@
 // The friction rows of one contact, solved together: the best impulse within a disc, or an ellipsoid with condim 4 and 6.
 //
-// With all other rows held, z = -A_ff^-1 (b_f + A_fj x_j) is what the block would become without its bound. It becomes
+// With all other rows held, z = -A_ff^-1 (b_f + A_fj x_j) is the block's value without its bound. The update is
 //   x+ = argmin 1/2 x' A x - u' x  over  sum (x_i/m_i)^2 <= r^2,   u = A_ff z                  (1)
-// One or two rows have m_i = 1 and r = mu x_n, more have m_i = mu_i and r = x_n. Inside of the bound the contact sticks,
-// x+ = z. On it, with a unit vector e,
+// One or two rows have m_i = 1 and r = mu x_n, more rows have m_i = mu_i and r = x_n. Inside the bound the contact sticks,
+// x+ = z. On the bound, with a unit vector e,
 //   x+ = r m e,   (r m A m + sigma) e = m u,   |e| = 1,   sigma >= 0                           (2)
-// so that friction points against the slip that is left: A x+ - u = -sigma e/m.
-// sigma is found by Newton's method on 1/|e(sigma)| = 1, which is concave and grows: from the left it never overshoots.
+// so friction points against the remaining slip: A x+ - u = -sigma e/m.
+// Newton's method solves 1/|e(sigma)| = 1. The left side is concave and grows: a start on the left never overshoots.
 //   sigma += |e|^2 (|e| - 1)/(e . B^-1 e),   B = r m A m + sigma                               (3)
-// An environment that has arrived keeps its number, so that bits do not depend on neighbours.
+// An environment that has converged keeps its number, so bits do not depend on neighbours.
 //
-// Adjoint of a block that slides, g = x+_bar:
+// Adjoint of a sliding block, g = x+_bar:
 //   r_bar = rho = (e . B^-1 m g)/(e . B^-1 e),   s = r m B^-1 (m g - rho e)                    (4)
 //   b_f_bar -= s,   A_fj_bar -= s x_j,   A_ff_bar -= s x+',   x_j_bar -= A_jf s,
 //   m_i_bar += r e_i (g - A s)_i + sigma e_i s_i/m_i^2                                         (5)
-// and of one that sticks: s = A_ff^-1 g. A block exactly on its bound counts as sliding. Where the normal has no impulse the
-// block is open: x+ = 0, and nothing passes.
+// and of a sticking block: s = A_ff^-1 g. A block exactly on its bound counts as sliding. If the normal has no impulse the
+// block is open: x+ = 0, and no cotangent passes.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,15 @@
 namespace revolute {
 
 constexpr int most_friction_rows = 5;
-constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
-// Rows that move the same way leave A_ff singular. Of the impulses that then do the same, the solution is the one of least
-// sum (x_i/m_i)^2: added to the diagonal is this share of the trace of m A m,
+constexpr double least_mobility = 1e-15;  // 1/kg; a smaller value is rounding of a Jacobian that is zero
+// Rows that move the same way make A_ff singular. Among impulses with the same effect, the solution is the one of least
+// sum (x_i/m_i)^2: this share of the trace of m A m is added to the diagonal,
 //   A_ii += softness trace/m_i^2,   trace = sum_j m_j^2 A_jj                                  (6)
 constexpr double block_softness = 5e-11;
 constexpr int friction_iterations = 40;
 constexpr double friction_tolerance = 1e-13;  // of |e| = 1
 
-// What is kept of a block's update beside x+: sigma and e where it slides; elsewhere one of these for sigma.
+// A block's update keeps, beside x+, sigma and e if it slides; otherwise sigma holds one of these marks.
 constexpr double block_sticks = -1.0, block_is_open = 0.0;
 
 // B = L D L' of a small symmetric positive definite matrix.
@@ -72,7 +72,7 @@ REVOLUTE_HD inline Combined<A, B> dot_product(const A (&a)[N], const B (&b)[N]) 
   return sum;
 }
 
-// A block as the functions below see it: its part of A, of `stride` numbers a row, and its bounds.
+// A block as the functions below see it: its bounds, and its part of A with `stride` numbers a row.
 template <class Real>
 struct FrictionBlock {
   const Real *A, *bound;
@@ -104,7 +104,7 @@ struct FrictionBlock {
   REVOLUTE_HD Real radius(const Real& normal) const {
     return N <= 2 ? bound[0] * normal : normal;
   }
-  // 1/m_i, 0 where the row has no friction
+  // 1/m_i, or 0 if the row has no friction
   template <int N>
   REVOLUTE_HD Real inverse_scale(int i) const {
     if (N <= 2) return Real(1);
@@ -113,7 +113,7 @@ struct FrictionBlock {
   }
 };
 
-// A_ff^-1, row by row `most_friction_rows` apart; rows that nothing can move, or that have no friction, stay at zero.
+// A_ff^-1, in rows of `most_friction_rows` numbers. Rows that nothing can move, or that have no friction, stay at zero.
 template <int N, class Real>
 REVOLUTE_HD void invert_block(const FrictionBlock<Real>& block, Real* inverse) {
   Real B[N][N];
@@ -134,7 +134,7 @@ REVOLUTE_HD void invert_block(const FrictionBlock<Real>& block, Real* inverse) {
   }
 }
 
-// Sum of (z_i/m_i)^2, to be compared with r^2.
+// Sum of (z_i/m_i)^2, for comparison with r^2.
 template <int N, class Real>
 REVOLUTE_HD inline Real block_reach(const FrictionBlock<Real>& block, const Real* z) {
   if constexpr (N == 1) return z[0] * z[0];
@@ -159,7 +159,7 @@ REVOLUTE_HD inline void sliding_matrix(const FrictionBlock<Real>& block, const R
     }
 }
 
-// (2), (3) where `slides`; e and sigma are left alone elsewhere.
+// Solves (2) by (3) where `slides`; elsewhere e and sigma stay as they are.
 template <int N, class Real>
 REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
                              MaskOf<Real> slides, Real* e_out, Real& sigma_out) {
@@ -172,7 +172,7 @@ REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& norma
     u[i] = scale * u[i];
     trace = multiply_add(scale * scale, block.template entry<N>(i, i), trace);
   }
-  // |e| sigma + |B e - sigma e| = |m u| at most: a bound from the left
+  // |e| sigma + |B e - sigma e| is at most |m u|: a bound from the left
   const Real square = without_tangents(dot_product(u, u));
   const auto pulled = less(Real(Precision<Real>::tiny_square), square);
   const Real least = Real(1e-15) * (without_tangents(radius * trace) + sqrt(square));
@@ -202,7 +202,7 @@ REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& norma
   sigma_out = select(slides, sigma, sigma_out);
 }
 
-// The update of a block: x+ in `next`, e and sigma where it slides.
+// Updates a block: fills x+ in `next`, and e and sigma if it slides.
 template <int N, class Real>
 REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
                                       Real* next, Real* e, Real& sigma) {
@@ -216,7 +216,7 @@ REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Re
   for (int i = 0; i < N; ++i) next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
 }
 
-// (4), (5): from g to s; adds to the bounds' cotangents and to that of the normal impulse.
+// (4), (5): computes s from g; adds to the cotangents of the bounds and of the normal impulse.
 template <int N, class Real, class Bar>
 REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Real& normal, const Real* e,
                                      const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar,
@@ -256,7 +256,7 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
   }
 }
 
-// Adjoint of (6): from what the entries of the diagonal get to A_jj and m_j.
+// Adjoint of (6): passes the cotangents of the diagonal's entries on to A_jj and m_j.
 template <int N>
 struct SoftenBlockAdjoint {
   template <class Real, class Bar>
@@ -277,7 +277,7 @@ struct SoftenBlockAdjoint {
   }
 };
 
-// Calls Task<N>::run with the number of a block's rows.
+// Calls Task<N>::run; N is the number of a block's rows.
 template <template <int> class Task, class... Arguments>
 REVOLUTE_HD inline void dispatch_block(int rows, Arguments&&... arguments) {
   switch (rows) {

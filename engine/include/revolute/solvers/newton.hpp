@@ -2,15 +2,15 @@
 //
 //   a = argmin  (a - a0)' M (a - a0)/2 + s(J a - aref)                                        (1)
 //   gradient  g = M a - f + J' s'(y),   H = M + J' s''(y) J,   step = -H^-1 g,  a += alpha step    (2)
-// from a = a0 = M^-1 f, with a search along the step for the zero of the derivative, a monotone function of alpha:   (3)
-// Newton's method in one variable, kept between the bounds found so far.
-// An environment is done when a whole step (alpha = 1) left every cost in the same quadratic piece, since (1) is then solved; or
-// when, tree by tree, |g| in the norm of 1/diag(M), or the decrement -g.step, is at rounding of the forces that g is the
-// difference of (the decrement bounds the error of a, where stiff rows leave a g that does not vanish). It is frozen from then
-// on, so that its bits depend on nothing else in the pack. One that is not done after `most_newton_steps` is unsettled.
-// Forward derivatives: the last step is taken once more and only its derivatives are kept, which are then those of (1),
-// whatever they were before: -H^-1 dg for fixed a.
-// SoftIslands of a crowded model (soft_islands.hpp) are solved one after the other, each with its own search and its own end.
+// It starts at a = a0 = M^-1 f. A search along each step finds the zero of the derivative, a monotone function of alpha, (3)
+// by Newton's method in one variable, kept between the bounds found so far.
+// An environment is done in two cases. Either a whole step (alpha = 1) left every cost in the same quadratic piece: then (1)
+// is solved. Or, tree by tree, |g| in the norm of 1/diag(M), or the decrement -g.step, is at rounding of the forces whose
+// difference is g. (The decrement bounds the error of a; stiff rows can leave a g that does not vanish.) An environment that
+// is done is frozen, so its bits depend on nothing else in the pack. After `most_newton_steps` the others are unsettled.
+// Forward derivatives: the last step is taken once more and only its derivatives for fixed a, -H^-1 dg, are kept. These are
+// the derivatives of (1), whatever they were before.
+// SoftIslands of a crowded model (soft_islands.hpp) are solved one after the other; each has its own search and its own end.
 #pragma once
 
 #include "revolute/solvers/newton_matrix.hpp"
@@ -25,7 +25,7 @@ struct Newton {
   Real *y, *slope;                 // [rows] y, s'(y)
   Real* curvature;                 // blocks of s''(y)
   Real* zone;                      // [constraints] quadratic pieces
-  Real *step, *M_step, *gradient;  // [nv] scratch; `gradient` holds J' s' first
+  Real *step, *M_step, *gradient;  // [nv] scratch; `gradient` first holds J' s'
   Real* J_step;                    // [rows] scratch
   NewtonMatrix<Real> H;
   MaskOf<Real> settled;
@@ -39,7 +39,7 @@ struct Newton {
   }
 };
 
-// y and s'(y) at a, J' s' in `gradient`.
+// Computes y and s'(y) at a, and J' s' in `gradient`.
 template <class Real>
 REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints, const SoftIsland& island,
                                    bool find_y, Newton<Real>& ws) {
@@ -55,7 +55,7 @@ REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints, con
     add_constraint_transpose(constraints, c, slope, ws.gradient);
   }
 }
-// s''(y) and the factors of H
+// Computes s''(y) and the factors of H.
 template <class Real>
 REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
                               const SoftConstraints<Real>& constraints, const SoftIsland& island,
@@ -68,8 +68,8 @@ REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
   factorize(island, ws.H);
 }
 
-// The largest ratio over the trees of sum measure_k to the square of the forces on them, sum (f^2 + (J' s')^2)/M_kk. Forces on
-// other trees of the island count a little: rounding of theirs arrives here as well.
+// The largest ratio, over the trees, of sum measure_k to the squared forces on the tree, sum (f^2 + (J' s')^2)/M_kk. Forces on
+// other trees of the island count a little, because their rounding arrives here as well.
 template <class Real, class Measure>
 REVOLUTE_HD Real largest_ratio(const Model& model, const MassMatrix<Real>& M, const SoftIsland& island,
                                const Real* force, const Newton<Real>& ws, const Measure& measure) {
@@ -99,7 +99,7 @@ REVOLUTE_HD inline MaskOf<Real> at_rounding(const Real& now, const Real& before)
   return less_equal(now, Real(tiny)) | (less(now, Real(small)) & less(Real(0.25) * before, now));
 }
 
-// (3): alpha along ws.step; `slope` and `curvature` are those of the quadratic part at alpha = 0.
+// Finds alpha of (3) along ws.step; `slope` and `curvature` belong to the quadratic part at alpha = 0.
 template <class Real>
 REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const SoftIsland& island,
                         const Newton<Real>& ws, const Real& slope, const Real& curvature,
@@ -136,7 +136,7 @@ REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const SoftIsla
   return alpha;
 }
 
-// Replaces the derivatives of the solution and of the constraints' forces there.
+// Replaces the derivatives of the solution, and of the constraints' forces at it.
 template <class Real>
 REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Real>& M,
                                         const SoftConstraints<Real>& constraints, const SoftIsland& island,
@@ -157,7 +157,7 @@ REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Rea
   constraint_slopes(constraints, island, true, ws);
 }
 
-// Minimizes (1) for one island; returns where it came to its end.
+// Minimizes (1) for one island; returns which environments are done.
 template <class Real>
 REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<Real>& M,
                                           const SoftConstraints<Real>& constraints, const SoftIsland& island,
@@ -181,7 +181,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
   const Real none_before(1e300);
   Real ratio = find_gradient(), decrement_before = none_before;
   MaskOf<Real> done = at_rounding(ratio, none_before);
-  bool current = false;  // whether the factors are those at a
+  bool current = false;  // whether the factors belong to a
   for (int i = 0; i < most_newton_steps && !all(done); ++i) {
     const Real ratio_before = ratio;
     factorize_at(model, M, constraints, island, ws);
@@ -236,7 +236,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
   return done;
 }
 
-// Minimizes (1). On entry ws.a is a0. With `factors` ws.H, ws.curvature are left at the solution.
+// Minimizes (1). On entry ws.a is a0. `factors` leaves ws.H and ws.curvature at the solution.
 template <class Real>
 REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
                         const SoftConstraints<Real>& constraints, const Real* force, bool factors,
@@ -247,7 +247,7 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
   ws.settled = less(Real(0), Real(1));
   for (int i = 0; i < islands.count; ++i)
     ws.settled = ws.settled & newton_of_island(model, M, constraints, islands.list[i], force, factors, ws);
-  // trees without constraints
+  // the last island: trees without constraints
   if (factors) factorize_at(model, M, constraints, islands.list[islands.count], ws);
 }
 

@@ -1,14 +1,14 @@
 // The matrix of Newton's method, H = M + J' B J, sparse by trees and islands, and its factors.
 //
-// Row k of H holds the entries that are not zero between degree of freedom k and those that are eliminated after it, itself
-// first, in the order of elimination (soft_islands.hpp). Without constraints these are k's path to the root. A constraint couples
-// the degrees of freedom of its support; where they lie on one path nothing is added. The parent of k in the elimination is the
-// next entry of its row, which takes over what is left of it:
+// Row k of H holds the nonzero entries between degree of freedom k and those that are eliminated after it, itself first, in
+// the order of elimination (soft_islands.hpp). Without constraints they are k's path to the root. A constraint couples the
+// degrees of freedom of its support; if they lie on one path it adds no entry. The parent of k in the elimination is the next
+// entry p of its row; it takes over the rest of the row:
 //   row(p) contains row(k) without k                                                          (1)
-// so H = L' D L keeps the shape (George and Liu 1981, section 5.2). Rows that follow each other and where (1) is an equality
-// form a node: they are eliminated together, and what they take off a later row is found in one pass over it:
+// so H = L' D L keeps the shape (George and Liu 1981, section 5.2). Consecutive rows for which (1) is an equality form a
+// node: they are eliminated together, and one pass subtracts all of them from a later row:
 //   row(t) -= sum over the node's rows r of  L_rt D_r L_r                                     (2)
-// The shape follows from which constraints there are in any environment of a pack; what another one adds are zeros.
+// The shape covers the constraints of every environment of a pack; entries that an environment does not need are zeros.
 #pragma once
 
 #include "revolute/scalar/vector_loops.hpp"
@@ -19,9 +19,9 @@ namespace revolute {
 
 constexpr int most_node_rows = 12;
 
-// Entries of a node's rows that are neighbours in a later row as well.
+// Entries that are neighbours both in a node's rows and in a later row.
 struct EntryRun {
-  int column, place, count;  // of the node's first row, of the later row
+  int column, place, count;  // column of the node's first row, place in the later row
 };
 
 template <class Real>
@@ -30,7 +30,7 @@ struct NewtonMatrix {
   Real* entries;
   MatrixRow* rows;  // [nv]
   int* first;       // [nv] first entry of each row
-  int* node;        // [nv] by place in the order of elimination: the place where its node begins
+  int* node;        // [nv] by place in the order of elimination: the place at which its node begins
   // scratch: lists of each row's children in the elimination and of the constraints that couple it
   int *child, *next_child, *coupling, *next_coupling, *merged;
   EntryRun* runs;  // [nv]
@@ -75,7 +75,7 @@ REVOLUTE_HD inline int merge(const int* place, const int* a, int count_a, const 
   return count;
 }
 
-// Calls visit(begin, end) for the ranges of a support that belong to one tree each.
+// Calls visit(begin, end) for the ranges of a support, one range per tree.
 template <class Visit>
 REVOLUTE_HD inline void for_segments(const Model& model, const Support& support, const Visit& visit) {
   const int* const dofs = support.dofs;
@@ -86,7 +86,7 @@ REVOLUTE_HD inline void for_segments(const Model& model, const Support& support,
   }
 }
 
-// Lists the constraints that couple different paths, at the first degree of freedom of theirs to be eliminated.
+// Lists each constraint that couples different paths at its degree of freedom that is eliminated first.
 template <class Real>
 REVOLUTE_HD void list_couplings(const Model& model, const SoftConstraints<Real>& constraints,
                                 const SoftIsland& island, NewtonMatrix<Real>& out) {
@@ -105,7 +105,7 @@ REVOLUTE_HD void list_couplings(const Model& model, const SoftConstraints<Real>&
   }
 }
 
-// The row of k; it stands in scratch unless it is the row of the mass matrix.
+// The row of k. It is stored in scratch unless it is the row of the mass matrix.
 template <class Real>
 REVOLUTE_HD MatrixRow find_row(const Model& model, const SoftConstraints<Real>& constraints, int k,
                                NewtonMatrix<Real>& out) {
@@ -126,7 +126,7 @@ REVOLUTE_HD MatrixRow find_row(const Model& model, const SoftConstraints<Real>& 
   return row;
 }
 
-// Finds the shape, of all islands.
+// Finds the shape of all islands.
 template <class Real>
 REVOLUTE_HD void shape_newton_matrix(const Model& model, const SoftConstraints<Real>& constraints,
                                      NewtonMatrix<Real>& out) {
@@ -167,7 +167,7 @@ REVOLUTE_HD void shape_newton_matrix(const Model& model, const SoftConstraints<R
 
 // --- entries ------------------------------------------------------------------------------------------------------------
 
-// Calls visit(i, place) for entries i of `dofs`, whose place in `row` that is; all of them are there.
+// Calls visit(i, place) for each entry i of `dofs` and its place in `row`; the row holds all of them.
 template <class Visit>
 REVOLUTE_HD inline void for_places(const MatrixRow& row, const int* dofs, int count, const Visit& visit) {
   if (row.count == count) {
@@ -180,7 +180,7 @@ REVOLUTE_HD inline void for_places(const MatrixRow& row, const int* dofs, int co
   }
 }
 
-// The place of a degree of freedom in a row that has it.
+// The place of a degree of freedom in a row that holds it.
 REVOLUTE_HD inline int place_in_row(const MatrixRow& row, const int* place, int dof) {
   int low = 0, high = row.count - 1;
   while (low < high) {
@@ -193,7 +193,7 @@ REVOLUTE_HD inline int place_in_row(const MatrixRow& row, const int* place, int 
   return low;
 }
 
-// Adds J' B J of one constraint; `Rows` is their number, or 0 where it is not known to the compiler.
+// Adds J' B J of one constraint. `Rows` is its number of rows, or 0 if the compiler does not know it.
 template <int Rows, class Real>
 REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>& constraints,
                                 const SoftConstraint<Real>& constraint, const Real* B,
@@ -204,7 +204,7 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
   const int* const place = H.islands.place;
   const Real* J[most_rows];
   for (int r = 0; r < rows; ++r) J[r] = constraints.J + constraint.entry + r * support.count;
-  // row i of J' B J, entries begin .. end - 1, the first of which stands at place `at` of H's row: in runs of neighbours there
+  // row i of J' B J, entries begin .. end - 1; entry `begin` is at place `at` of H's row; runs of neighbours there go together
   Real BJ[most_rows];
   const auto add = [&](int i, int begin, int end, int at) {
     const MatrixRow& row = H.rows[dofs[i]];
@@ -235,7 +235,7 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
     }
     return;
   }
-  // of each tree: the rest of its own entries, and those of trees that are eliminated later
+  // for each tree: the rest of its own entries, and the entries of trees that are eliminated later
   for_segments(model, support, [&](int begin, int end) {
     for (int i = begin; i < end; ++i) {
       find_BJ(i);
@@ -251,7 +251,7 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
   });
 }
 
-// H = M + J' B J of an island; B: blocks of the constraints
+// H = M + J' B J of an island; B holds the blocks of the constraints.
 template <class Real>
 REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& M,
                                     const SoftConstraints<Real>& constraints, const SoftIsland& island,
@@ -268,7 +268,7 @@ REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& 
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& constraint = constraints.list[island.constraints[i]];
     const Real* const block = B + constraint.block;
-    // no curvature: the constraint does not push (lanes of a pack of one island may differ in that)
+    // without curvature the constraint does not push (lanes of a pack of one island may differ in that)
     if (!H.islands.file_order && !any(less(Real(0), block[0]))) continue;
     switch (constraint.cost.rows) {
       case 1:
@@ -292,7 +292,7 @@ REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& 
 template <class Real>
 struct NodeRows {
   int count, columns;
-  const int* dofs;  // of the columns; the first `count` are the node's own
+  const int* dofs;  // degrees of freedom of the columns; the first `count` are the node's own
   Real* entries[most_node_rows];
 };
 template <class Real>
@@ -307,7 +307,7 @@ REVOLUTE_HD inline NodeRows<Real> node_rows(const NewtonMatrix<Real>& H, int beg
   return out;
 }
 
-// Where the columns from `column` on stand in another row.
+// Finds the places of the columns from `column` on in another row.
 REVOLUTE_HD inline int find_runs(const int* dofs, int column, int columns, const MatrixRow& row,
                                  EntryRun* runs) {
   int count = 0;
@@ -320,7 +320,7 @@ REVOLUTE_HD inline int find_runs(const int* dofs, int column, int columns, const
   return count;
 }
 
-// (2) for all later rows. Rows of one later node differ by where they begin.
+// Applies (2) to all later rows. Rows of one later node differ only in where they begin.
 template <class Real>
 REVOLUTE_HD void subtract_node(const NodeRows<Real>& node, NewtonMatrix<Real>& H) {
   const int* const place = H.islands.place;
@@ -353,7 +353,7 @@ REVOLUTE_HD void subtract_node(const NodeRows<Real>& node, NewtonMatrix<Real>& H
   }
 }
 
-// In place, for an island: L without its unit diagonal, where 1/D stands.
+// Factorizes an island in place: L without its unit diagonal, which is replaced by 1/D.
 template <class Real>
 REVOLUTE_HD void factorize(const SoftIsland& island, NewtonMatrix<Real>& H) {
   const int begin = int(island.dofs - H.islands.dofs), end = begin + island.dof_count;
@@ -377,7 +377,7 @@ REVOLUTE_HD void factorize(const SoftIsland& island, NewtonMatrix<Real>& H) {
 }
 
 // x = H^-1 x for the degrees of freedom at places begin .. end - 1 of the order, whole islands.
-// Sums go from the first to be eliminated on, and back from the last, so that no order depends on what forms a node.
+// Sums run in the order of elimination, and back in the reverse order, so that no order depends on the nodes.
 template <class Real, class X>
 REVOLUTE_HD void solve_places(const NewtonMatrix<Real>& H, int begin, int end, X* x) {
   const int* const order = H.islands.dofs;

@@ -2,38 +2,38 @@
 //
 // Rows come grouped in islands that do not touch each other; a row's bounds depend on its kind:
 //   bilateral: free;  unilateral: 0 <= x (masked where inactive);  box: |x| <= bound;
-//   friction: the rows of a contact together, by its normal impulse (friction_block.hpp).
-// A block is the friction rows of one contact, or any other row alone; A_bb is its part of A. Kept for every block is what it
-// would become without its bounds,
+//   friction: the rows of a contact together, bounded by its normal impulse (friction_block.hpp).
+// A block is the friction rows of one contact, or any other row alone; A_bb is its part of A. Every block keeps its value
+// without bounds,
 //   z_b = -A_bb^-1 (b_b + sum_{j not in b} A_bj x_j),
-// which its own change leaves as it is (the diagonal of A includes the regularisation). One update is
+// which the block's own change does not alter (the diagonal of A includes the regularisation). One update is
 //   x_b+ = project(z_b),   z_j -= (A_jj^-1 A_jb) (x_b+ - x_b) for every other block j         (1)
 // A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0, like a masked one.
 //
-// The start is the same whatever the order of the rows: normals and limits take what each would alone, or as much less as all of
-// them together are too much for its row,
+// The start is the same for every order of the rows. Each normal or limit takes its impulse as if it acted alone, scaled down
+// when all of them together are too much for its row,
 //   p_n = max(0, -b_n/A_nn),   x_n = p_n min(1, -b_n/q_n),   q = A p                           (2)
 // Where contacts share a load in many ways (a body between two jaws) the sweeps end near the start, so that equal contacts
 // get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
 // The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
-// repeat the second to the bit, and the tape gets copies of it. One is not enough: adding a zero can still turn a z that is -0
-// into +0. So results are those of all sweeps, and what else is in the pack only decides how many are computed.
+// repeat the second to the bit, and the tape gets copies of it. One unchanged sweep is not enough: adding a zero can still
+// turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are computed.
 //
 // Adjoint of the unconverged result: each update backwards, with g = x_b_bar, then x_b_bar = 0 (docs/adjoint.md section 4):
 //   free:     s = A_bb^-1 g,  b_b_bar -= s,  A_bj_bar -= s x_j (x_j+ within the block),  x_j_bar -= A_jb s      (3)
 //   friction on its bound: friction_block.hpp (4), (5);   box at +-bound:  bound_bar += +-g
 //   unilateral at 0: nothing.
 // The s of all sweeps are kept, and A_bar is their product with the tape, formed once:
-//   A_rj_bar = - sum over sweeps of s_r x_j, x_j of this sweep up to the end of r's block, of the one before beyond it      (4)
-// Of an island's tape, these x_j are the last updates up to the end of the block: a window that moves by a sweep at a time.
-// What is left of x_bar at the start goes through (2): where x_n = -p_n b_n/q_n,
+//   A_rj_bar = - sum over sweeps of s_r x_j;  x_j of this sweep for j up to the end of r's block, else of the one before    (4)
+// In an island's tape, these x_j are the last updates up to the end of the block: a window that moves one sweep at a time.
+// The remaining x_bar at the start goes through (2): where x_n = -p_n b_n/q_n,
 //   p_n_bar = x_n_bar x_n/p_n,   b_n_bar -= x_n_bar p_n/q_n,   q_n_bar = -x_n_bar x_n/q_n,   A_bar += q_bar p',   p_bar += A q_bar      (5)
 // At a switching point (a free solution that lies exactly on its bound) the row counts as clamped, in forward derivatives
 // as well.
 //
-// Islands of one to four contacts with sliding friction and nothing else run with x and z (or x_bar) in registers, and with a
-// branch only where some contact slides; the others take the same steps in memory.
+// Islands of one to four contacts with sliding friction and nothing else keep x and z (or x_bar) in registers, and branch
+// only if some contact slides. The other islands take the same steps in memory.
 #pragma once
 
 #include <cstddef>
@@ -46,23 +46,23 @@
 namespace revolute {
 
 constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
-constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation than this have not settled
+constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation have not settled
 
-// Arrays [count] (start: scratch), but scaled as A: (A_jj^-1 A_jr) in row r, 0 within a block; inverse [count, most_friction_rows]: A_bb^-1; tape
-// and slides [iterations + 1, rows] for each island in turn. slides: of a contact that slides sigma in its normal's place and
-// e in the places of its friction rows.
+// Arrays [count] (start: scratch). Other shapes: scaled, laid out as A, holds (A_jj^-1 A_jr) in row r, 0 within a block;
+// inverse [count, most_friction_rows] holds A_bb^-1; tape and slides [iterations + 1, rows] hold each island in turn. For a
+// contact that slides, slides holds sigma in the place of its normal and e in the places of its friction rows.
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
 
-  // Without `scaled`, which grows with the rows at hand.
+  // Takes all arrays but `scaled`, which grows with the current rows.
   void take(std::size_t capacity, int iterations, Arena& arena) {
     for (Real** array : {&x, &z, &start}) *array = arena.take<Real>(capacity);
     inverse = arena.take<Real>(capacity * most_friction_rows);
     for (Real** array : {&tape, &slides}) *array = arena.take<Real>(capacity * (iterations + 1));
   }
 };
-// Scratch of the adjoint: steps laid out as the tape, start [count].
+// Scratch of the adjoint: steps is laid out as the tape, start is [count].
 template <class Bar>
 struct SolverAdjointWorkspace {
   Bar *steps, *start;
@@ -73,7 +73,7 @@ struct SolverAdjointWorkspace {
   }
 };
 
-// The clamp of a row that is a block alone; `normal` is the impulse of the last unilateral row.
+// Clamps a row that is a block alone; `normal` is the impulse of the last unilateral row.
 template <class Real>
 REVOLUTE_HD inline Real project(RowKind kind, const Real& bound, const Real& z, Real& normal) {
   switch (kind) {
@@ -86,7 +86,7 @@ REVOLUTE_HD inline Real project(RowKind kind, const Real& bound, const Real& z, 
   }
 }
 
-// The kind of row r of an island; of one that is unrolled it is known to the compiler.
+// The kind of row r of an island. In an unrolled island the compiler knows it.
 template <int Rows>
 REVOLUTE_HD inline RowKind kind_of(const SolverRow* island, int r) {
   if (Rows) return r % contact_rows == 0 ? RowKind::unilateral : RowKind::friction;
@@ -96,7 +96,7 @@ template <int Rows>
 REVOLUTE_HD inline int normal_of(const SolverRow* island, int r) {
   return Rows ? r - r % contact_rows : island[r].normal - island->begin;
 }
-// Rows of the block that begins with row r, of an island of `count` rows.
+// Number of rows of the block that begins with row r, in an island of `count` rows.
 template <int Rows>
 REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
   if (kind_of<Rows>(island, r) != RowKind::friction) return 1;
@@ -126,8 +126,8 @@ struct ProjectBlock {
   }
 };
 
-// All sweeps over an island; `tape` and `slides` may be null. Functions of their own, so that every number of an unrolled
-// island is a constant offset from one register: g++ 12 would keep a register or a place on the stack for the address of each.
+// All sweeps over an island; `tape` and `slides` may be null. These are separate functions so that every number of an
+// unrolled island is a constant offset from one register: otherwise g++ 12 keeps a register or stack slot for each address.
 template <int Rows, class Real>
 REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_in, Real* tape,
                              Real* slides) {
@@ -210,7 +210,7 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_
     }
 }
 
-// Calls Task<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
+// Calls Task<Rows>::run with the number of rows of an island to unroll, or with 0.
 template <template <int> class Task, int Rows, class... Arguments>
 REVOLUTE_HD inline void dispatch_rows(int rows, Arguments&... arguments) {
   if constexpr (Rows == 0) {
@@ -240,7 +240,7 @@ REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, co
           ws.scaled + A,
           ws.inverse + std::size_t(begin) * most_friction_rows};
 }
-// Where the part of an island's tape begins.
+// The place at which an island's part of the tape begins.
 template <class Real>
 REVOLUTE_HD inline std::size_t tape_offset(const SolverProblem<Real>& problem, int begin) {
   return (std::size_t(problem.iterations) + 1) * begin;
@@ -267,7 +267,7 @@ REVOLUTE_HD void start_direction(const Island<Real>& island, const Real* b, Real
     q[r] = sum;
   }
 }
-// Whether (2) takes less than p.
+// Whether (2) reduces p.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> is_shared(const Real& b, const Real& p, const Real& q) {
   return less(Real(0), p) & less(-b, q);
@@ -278,14 +278,14 @@ REVOLUTE_HD inline Real start_of_row(const Real& b, const Real& p, const Real& q
   return p * select(shared, -b / select(shared, q, Real(1)), Real(1));
 }
 
-// 1/A_rr, or 0 where the row stays at zero.
+// 1/A_rr, or 0 if the row stays at zero.
 template <class Real>
 REVOLUTE_HD inline Real inverse_diagonal(RowKind kind, const Real& diagonal, const Real& bound) {
   auto movable = less(Real(least_mobility), diagonal);
   if (kind == RowKind::unilateral) movable = movable & less(Real(0), bound);
   return select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
 }
-// A_bb^-1 of the block of `size` rows that begins with row r, and its columns of (A_jj^-1 A_jr).
+// Computes A_bb^-1 of the block of `size` rows that begins with row r, and its columns of (A_jj^-1 A_jr).
 template <int Rows, int Size, class Real>
 REVOLUTE_HD inline void scale_block(const Island<Real>& island, int r, const Real* inverse, Real* scaled) {
   const int count = Rows ? Rows : island.count;
@@ -315,7 +315,7 @@ REVOLUTE_HD inline void scale_row(const Island<Real>& island, int r, Real* inver
   inverse[0] = inverse_diagonal(kind_of<Rows>(island.rows, r), island.A[r * count + r], island.bound[r]);
   scale_block<Rows, 1>(island, r, inverse, scaled);
 }
-// A_bb^-1 of all blocks, and (A_jj^-1 A_jr).
+// Computes A_bb^-1 of all blocks, and (A_jj^-1 A_jr).
 template <int Rows, class Real>
 REVOLUTE_HD void scale_island(const Island<Real>& island, Real* inverse, Real* scaled) {
   if constexpr (Rows > 0) {
@@ -366,7 +366,7 @@ struct ForwardIsland {
   }
 };
 
-// Fills x; with `record` the tape too.
+// Fills x, and with `record` also the tape.
 template <class Real>
 REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, SolverWorkspace<Real>& ws,
                                         bool record) {
@@ -374,7 +374,7 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Solv
     dispatch_island<ForwardIsland>(problem.rows + begin, problem, begin, ws, record);
 }
 
-// What the sweeps have left: A_bb (project(z_b) - x_b) at the x and z of their end.
+// The violation after the sweeps: A_bb (project(z_b) - x_b) at the final x and z.
 template <class Real>
 REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
                                              const SolverWorkspace<Real>& ws) {

@@ -1,12 +1,12 @@
-// The adjoint of projected_gauss_seidel.hpp, by the equations of its header.
+// The adjoint of projected_gauss_seidel.hpp; equation numbers are those of its header.
 #pragma once
 
 #include "revolute/solvers/projected_gauss_seidel.hpp"
 
 namespace revolute {
 
-// What of g = x_r_bar passes through the clamp of a row that became `next`; bound_bar is added to. What friction rows give to
-// their normal waits in normal_bar.
+// Returns the part of g = x_r_bar that passes through the clamp of a row whose new value is `next`; adds to bound_bar.
+// normal_bar holds the cotangents that friction rows give to their normal, until the normal is reached.
 template <class Real, class Bar>
 REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Real& next, const Bar& g,
                                        Bar& bound_bar, Bar& normal_bar) {
@@ -16,13 +16,13 @@ REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Re
     normal_bar = Bar(0);
     return select(less(Bar(0), Bar(next)), all, Bar(0));
   }
-  // masks as wide as the cotangents: one of the step alone would be a branch
+  // the mask is as wide as the cotangents: a mask of the step alone would become a branch
   const auto clamped = less_equal(Bar(bound), Bar(abs(next)));
   bound_bar += select(clamped, flip_sign(g, Bar(next)), Bar(0));
   return select(clamped, Bar(0), g);
 }
 
-// (3) of a friction block: its s.
+// (3) for a friction block: computes its s.
 template <int N>
 struct ProjectBlockAdjoint {
   template <class Real, class Bar>
@@ -39,7 +39,7 @@ struct ProjectBlockAdjoint {
   }
 };
 
-// (3) over all sweeps of an island, backwards, from the last sweep of the tape; `steps`, laid out as the tape, gets the s.
+// (3) over all sweeps of an island, from the last sweep of the tape back; `steps`, laid out as the tape, gets the s.
 template <int Rows, class Real, class Bar>
 REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, const Real* slides,
                                      Bar* steps, Bar* x_bar_inout, Bar* bound_bar) {
@@ -104,8 +104,8 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tap
     for (int j = 0; j < count; ++j) x_bar_inout[j] = x_bar[j];
 }
 
-// (4) and b_bar, row by row; `sum` is scratch. Entry i of the window that ends with row l, the last of r's block, is of row
-// (l + 1 + i) mod count; those after l are of the sweep before.
+// (4) and b_bar, row by row; `sum` is scratch. The window ends with row l, the last of r's block. Its entry i belongs to row
+// (l + 1 + i) mod count; rows after l are from the sweep before.
 template <int Rows, class Real, class Bar>
 REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Bar* steps,
                                     Bar* A_bar, Bar* b_bar, Bar* bound_bar, Bar* sum_in) {
@@ -196,7 +196,7 @@ struct AdjointIsland {
   }
 };
 
-// `at` comes from a recorded solve; its z and start are used up.
+// `at` must come from a recorded solve; its z and start are used up.
 template <class Real, class Bar>
 REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem,
                                                 const SolverWorkspace<Real>& at,

@@ -1,12 +1,12 @@
 // Which trees the constraints of the contact model "mujoco" join, and the order in which their degrees of freedom are
 // eliminated.
 //
-// An island holds the trees that constraints join, in one environment; it is solved alone. Elimination goes tree by tree, the
-// degrees of freedom of a tree from its leaves to its root. The next tree is the one whose neighbours have the fewest degrees of
-// freedom, the lower index where several have (minimum degree: George and Liu, The evolution of the minimum degree ordering
-// algorithm, 1989); its neighbours become each other's. This keeps the factors sparse in a pile of bodies.
+// An island holds the trees that constraints join, in one environment; it is solved alone. Elimination goes tree by tree, and
+// within a tree from its leaves to its root. The next tree is the one whose neighbours have the fewest degrees of freedom;
+// the lower index breaks ties (minimum degree: George and Liu, The evolution of the minimum degree ordering algorithm, 1989).
+// Its neighbours then become neighbours of each other. This keeps the factors sparse in a pile of bodies.
 //
-// Models of few trees are one island in the file's order, whatever touches: then a pack of environments has one shape, and no
+// A model of few trees is one island in the file's order, whatever touches: a pack of environments then has one shape, and no
 // environment's order depends on its neighbours. Packs of models with many trees hold one environment (`is_crowded`).
 #pragma once
 
@@ -24,11 +24,11 @@ struct SoftIsland {
 };
 
 struct SoftIslands {
-  int count;         // of those with constraints
+  int count;         // number of islands with constraints
   bool file_order;   // whether elimination goes from the last degree of freedom to the first
   SoftIsland* list;  // [count + 1]; the last one holds the trees without constraints
   int *dofs, *constraints;
-  int* place;  // [nv] of each degree of freedom in `dofs`
+  int* place;  // [nv] place of each degree of freedom in `dofs`
   // scratch, [ntree]: union-find, trees by island, degree in degrees of freedom
   int *joined, *island_of, *trees, *local, *degree, *first_dof;
   int *tree_of, *begin;  // [constraints], [islands + 1]
@@ -52,7 +52,7 @@ REVOLUTE_HD inline int root_of(int* joined, int tree) {
   while (joined[tree] != tree) tree = joined[tree] = joined[joined[tree]];
   return tree;
 }
-// The place of the lowest bit that is set.
+// The place of the lowest set bit.
 REVOLUTE_HD inline int lowest_bit(std::uint64_t word) {
 #if defined(__CUDA_ARCH__)
   return __ffsll(static_cast<long long>(word)) - 1;
@@ -68,7 +68,7 @@ REVOLUTE_HD inline void for_members(const std::uint64_t* set, std::size_t words,
     for (std::uint64_t word = set[w]; word; word &= word - 1) visit(int(64 * w) + lowest_bit(word));
 }
 
-// Calls visit(tree) for the trees that a constraint moves; a tree may come twice.
+// Calls visit(tree) for the trees that a constraint moves; it may visit a tree twice.
 template <class Visit>
 REVOLUTE_HD inline void for_trees(const Model& model, const Support& support, const Visit& visit) {
   const int* const dofs = support.dofs;
@@ -78,7 +78,7 @@ REVOLUTE_HD inline void for_trees(const Model& model, const Support& support, co
   }
 }
 
-// Sorts out.trees[first .. last) by minimum degree; `couples(join)` calls join(a, b) for the trees that touch.
+// Sorts out.trees[first .. last) by minimum degree; `couples(join)` must call join(a, b) for trees that touch each other.
 template <class Couples>
 REVOLUTE_HD void order_by_degree(int first, int last, const Couples& couples, SoftIslands& out) {
   const int count = last - first;
@@ -101,7 +101,7 @@ REVOLUTE_HD void order_by_degree(int first, int last, const Couples& couples, So
     out.degree[i] = sum;
   };
   for (int i = 0; i < count; ++i) find_degree(i);
-  int* const order = out.joined + first;  // the union is known by now
+  int* const order = out.joined + first;  // the union is not needed any longer
   for (int turn = 0; turn < count; ++turn) {
     int next = -1;
     for (int i = 0; i < count; ++i)
@@ -137,7 +137,7 @@ REVOLUTE_HD void one_island(const Model& model, const SoftConstraints<Real>& con
 
 namespace detail {
 
-// Numbers the islands by their first trees; those without constraints count as one, the last.
+// Numbers the islands by their first trees. The trees without constraints count as one island, the last.
 template <class Real>
 REVOLUTE_HD void number_islands(const Model& model, const SoftConstraints<Real>& constraints,
                                 SoftIslands& out) {
@@ -166,7 +166,7 @@ REVOLUTE_HD void number_islands(const Model& model, const SoftConstraints<Real>&
     if (out.island_of[t] < 0) out.island_of[t] = out.count;
 }
 
-// Lists items 0 .. count - 1 by island, ascending; out.begin: [islands + 2] where each island's begin.
+// Lists items 0 .. count - 1 by island, ascending; out.begin [islands + 2] gets the first place of each island.
 template <class IslandOf>
 REVOLUTE_HD void list_by_island(int count, int islands, const IslandOf& island_of, int* begin, int* list) {
   for (int i = 0; i <= islands; ++i) begin[i] = 0;

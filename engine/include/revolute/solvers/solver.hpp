@@ -1,7 +1,7 @@
-// What a step asks of a solver of the hard contact model: rows in, impulses out, and the adjoint of that.
+// The interface of a solver of the hard contact model: rows in, impulses out, and the adjoint of that.
 //
 //   lambda = solver(A, b, bounds),   A = J M^-1 J' in blocks of islands, b = J v* + bias
-//   adjoint: from lambda_bar to those of A, b and the bounds
+//   adjoint: from lambda_bar to the cotangents of A, b and the bounds
 // A solver owns its sizes: its workspaces take what they need from the arena, for at most `capacity` rows.
 #pragma once
 
@@ -29,14 +29,14 @@ struct SolverProblem {
   const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
-// How well impulses solve their rows, for each environment.
+// How well impulses solve their rows, per environment.
 template <class Real>
 struct SolverReport {
   Real violation;  // largest change of velocity that one more update of a block would make, m/s or rad/s
   MaskOf<Real> settled;
 };
 
-// Where the cotangents go: [count], but A as A. x is used up, the others are added to.
+// Cotangents, [count]; A_bar is shaped as A. x is used up, the solver adds to the others.
 template <class Bar>
 struct SolverCotangent {
   Bar *x, *b, *A, *bound;

@@ -95,7 +95,8 @@ template <class A, class B>
 REVOLUTE_HD inline Force<Combined<A, B>> operator*(const ArticulatedInertia<A>& M, const Motion<B>& a) {
   return {M.A * a.w + M.B * a.v, transpose_times(M.B, a.w) + M.C * a.v};
 }
-// A cotangent of an articulated inertia is stored alike, as the entries of the full symmetric matrix, and maps forces to motions.
+// A cotangent of an articulated inertia is stored in the same way, with the entries of the full symmetric matrix, and maps
+// forces to motions.
 template <class A, class B>
 REVOLUTE_HD inline Motion<Combined<A, B>> cotangent_times(const ArticulatedInertia<A>& M_bar,
                                                           const Force<B>& u) {

@@ -6,7 +6,7 @@
 //   F_k = I_k A_k + V_k x* I_k V_k,   C_k = S_k . (sum of F beyond k)                         (2)
 // Reads tau, S, V, I, factors. Writes C, a0, v*.
 //
-// Adjoint, docs/adjoint.md section 3: with w0 = h M^-1 v*_bar, tau_bar = w0, and what is left is the gradient of the scalar
+// Adjoint, docs/adjoint.md section 3: with w0 = h M^-1 v*_bar, tau_bar = w0. The rest is the gradient of the scalar
 //   L = - <w0, ID(q, v, a0)> - <w, M x> + sum_links W . F_w + V . F_v                         (3)
 // with w0, a0, w, x, F_w, F_v held fixed (w, x, F_w, F_v come from the constraint rows: x = M^-1 J' lambda). One sweep out
 // for Z = S w0, W = S w, one sweep back; per link, with H = I V, A of (1), F of (2), X = S x:
@@ -21,12 +21,12 @@ namespace revolute {
 template <class Real>
 struct Acceleration {
   Real* tau;        // [nv] actuation
-  Real* diagonal;   // [nv] actuation: what is added to the mass matrix
+  Real* diagonal;   // [nv] actuation: added to the mass matrix
   Real* a0;         // [nv]
   Real* v_free;     // [nv] v*
   Motion<Real>* A;  // [nv] scratch
   Force<Real>* F;   // [nv] scratch
-  // for the adjoint, which has A and F as well, those of a0, F summed towards the root
+  // for the adjoint, which also uses A and F, then those of a0 with F summed towards the root
   Force<Real>* H;      // [nv]
   Motion<Real>* X;     // [nv]
   Force<Real>* W_bar;  // [nv] summed towards the root
@@ -43,7 +43,7 @@ struct Acceleration {
         W_bar(arena.take<Force<Real>>(model.nv)) {}
 };
 
-// (1), for qacc = `acceleration`, or zero when that is null
+// (1) for qacc = `acceleration`; null means zero.
 template <class Real>
 REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gravity,
                                     const Kinematics<Real>& kin, const Real* qvel, const Real* acceleration,
@@ -80,7 +80,7 @@ REVOLUTE_HD void acceleration(const Model& model, const Parameters<Real>& parame
   for (int k = 0; k < model.nv; ++k) out.v_free[k] = qvel[k] + h * out.a0[k];
 }
 
-// What of (3) and (4) depends on the step alone. `out.W_bar` comes with F_w; x may be null when no row is active.
+// The parts of (3) and (4) that depend on the step alone. On entry out.W_bar is F_w; x may be null if no row is active.
 template <class Real>
 REVOLUTE_HD void record_acceleration(const Model& model, const Parameters<Real>& parameters,
                                      const Kinematics<Real>& kin, const Real* qvel, const Real* x,
@@ -118,7 +118,7 @@ struct AccelerationAdjointScratch {
         X_bar(arena.take<Force<Bar>>(model.nv)) {}
 };
 
-// `at` comes from record_acceleration().
+// `at` must come from record_acceleration().
 template <class Real, class Bar>
 REVOLUTE_HD void acceleration_adjoint(const Model& model, const Kinematics<Real>& kin,
                                       const Acceleration<Real>& at, const Real* qvel,

@@ -1,12 +1,12 @@
-// Activation states of actuators: their rates, and the step from one to the next. They stand behind qvel: act = qvel + nv.
+// Activation states of actuators: their rates, and the step to the next states. They are stored after qvel: act = qvel + nv.
 //
 //   integrator:           rate = u                                                            (1)
 //   filter, filterexact:  rate = (u - act)/tau                                                (2)
 //   muscle:               rate = (u - act)/tau(u - act, act),  u within [0, 1]                (3)
-//   act+ = clamp(act + s rate),   s = h, of filterexact tau (1 - exp(-h/tau))                 (4)
-// tau of a muscle is tau_act (1/2 + 3/2 act) where it grows, tau_deact/(1/2 + 3/2 act) where it falls, or a smooth step between
-// them. u is the control within its range.
-// Source: MuJoCo, Computation, section Actuation model; Millard et al. 2013. Not differentiated beyond a range.
+//   act+ = clamp(act + s rate),   s = h; filterexact: s = tau (1 - exp(-h/tau))                (4)
+// tau of a muscle is tau_act (1/2 + 3/2 act) if act grows, tau_deact/(1/2 + 3/2 act) if it falls, or a smooth step between
+// the two. u is the control within its range.
+// Source: MuJoCo, Computation, section Actuation model; Millard et al. 2013. Beyond a range there is no derivative.
 #pragma once
 
 #include "revolute/stages/ranges.hpp"
@@ -30,7 +30,7 @@ REVOLUTE_HD ActivationRate<Real> muscle_rate(const Actuator& actuator, const Rea
   const Real up_slope = Real(actuator.time[0]) * stretch_slope,
              down_slope = -(down / stretch) * stretch_slope;
   const Real excess = u - act;
-  Real share, share_slope(0);  // of `up`
+  Real share, share_slope(0);  // share of `up`
   const double width = actuator.time[2];
   if (width < 1e-15) {
     share = indicator<Real>(less(Real(0), excess));
@@ -63,7 +63,7 @@ REVOLUTE_HD ActivationRate<Real> activation_rate(const Actuator& actuator, const
   }
 }
 
-// (4); `cut`: 0 where the range cut it off
+// (4); `cut` is 0 if the range cut the activation off
 template <class Real>
 REVOLUTE_HD Real next_activation(const Actuator& actuator, const Real& act, const Real& rate, Real& cut) {
   return within_range(actuator.act_limited, actuator.act_range, act + Real(actuator.act_step) * rate, cut);
@@ -95,7 +95,7 @@ REVOLUTE_HD void activation_rates_adjoint(const Model& model, const Real* ctrl, 
   }
 }
 
-// Activations of the next step.
+// Computes the activations of the next step.
 template <class Real>
 REVOLUTE_HD void advance_activations(const Model& model, const Real* act, const Real* rates, Real* next) {
   for (int a = 0; model.na > 0 && a < model.nu; ++a) {

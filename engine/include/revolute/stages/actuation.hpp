@@ -1,17 +1,17 @@
-// Actuation: generalized forces of actuators, springs and viscous damping, and what of them is implicit in the velocity.
+// Actuation: generalized forces of actuators, springs and viscous damping, and their part that is implicit in the velocity.
 //
-// MuJoCo's actuator on a length l with rate d: of a hinge or slide joint, l = gear q and d = gear v, or of a transmission:
+// MuJoCo's actuator acts on a length l with rate d: gear q and gear v of a hinge or slide joint, or those of a transmission:
 //   f = clamp(g u + b),  g = g0 + g1 l + g2 d,  b = b0 + b1 l + b2 d,  or a muscle's,   tau = (dl/dq)' f      (1)
 // u is the control within its range, or the activation (activation.hpp).
-//   tau -= stiffness (q - rest) + damping v, and the same of tendons on their lengths,   tau += qfrc_applied                (2)
-// Matrix that is added to the mass matrix:
+//   tau -= stiffness (q - rest) + damping v, the same for tendons on their lengths,   tau += qfrc_applied                   (2)
+// The mass matrix gets, in addition,
 //   armature + h damping,   and with implicitfast  + h J' (-df/dd) J  where f is within its range,  + h J' damping J of tendons      (3)
-// On hinges and slides that is a diagonal; of transmissions, `coupling` has the entries between degrees of freedom that lie on
-// one path to the root, as MuJoCo does. Where limits hold on the sum of forces of a joint or tendon, these are clamped as well,
-// and there is nothing implicit beyond them:
+// On hinges and slides this is a diagonal. Of transmissions, `coupling` has the entries between degrees of freedom on one path
+// to the root, as in MuJoCo. If the sum of forces of a joint or tendon has a limit, the forces are clamped as well, and beyond
+// the limit nothing is implicit:
 //   tendon: all forces times limit/sum,   joint: the sum of generalized forces               (4)
-// Reads qpos, qvel, ctrl, transmissions. Writes tau, diagonal. A control or force beyond its range has no derivative; on the
-// bound it has one.
+// Reads qpos, qvel, ctrl, transmissions. Writes tau, diagonal. A control or force beyond its range has no derivative; exactly
+// on the bound it has one.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
@@ -26,12 +26,12 @@ namespace revolute {
 REVOLUTE_HD inline bool implicit_actuators(const Model& model) {
   return model.integrator == Integrator::implicitfast || model.integrator == Integrator::implicit;
 }
-// Whether the implicit matrix has more than a diagonal, of (3) or of a medium.
+// Whether (3), or a medium, adds more than a diagonal to the implicit matrix.
 REVOLUTE_HD inline bool has_coupling(const Model& model) {
   return implicit_actuators(model) && (model.ntransmission > 0 || any_medium(model));
 }
 
-// What actuation reads.
+// The inputs of actuation.
 template <class Real>
 struct ActuationInput {
   const Real *qpos, *qvel, *ctrl;
@@ -39,7 +39,7 @@ struct ActuationInput {
   const Real* lift;  // [nv] gravity compensation, or null
 };
 
-// One actuator's way from control to force.
+// How one actuator gets from control to force.
 template <class Real>
 struct ActuatorState {
   Real scale;  // of the length of the joint or transmission
@@ -49,7 +49,7 @@ struct ActuatorState {
   ActivationRate<Real> rate;
   Real act_cut, input;                                      // u
   Real force;                                               // within its range
-  Real force_cut;                                           // likewise
+  Real force_cut;                                           // as ctrl_cut, for the force
   Real gain;                                                // df/du before the range
   Real by_length, by_velocity;                              // df/dl, df/dd
   Real slope_by_input, slope_by_length, slope_by_velocity;  // derivatives of by_velocity
@@ -103,7 +103,7 @@ REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Model& model, const 
   return s;
 }
 
-// Adds an actuator's force to generalized forces.
+// Adds an actuator's force to the generalized forces.
 template <class Real, class X>
 REVOLUTE_HD inline void add_actuator_force(const Model& model, const Actuator& actuator,
                                            const Transmissions<Real>* transmissions, const X& force, X* tau) {
@@ -117,19 +117,19 @@ REVOLUTE_HD inline void add_actuator_force(const Model& model, const Actuator& a
 
 // --- limits on sums (4) ---------------------------------------------------------------------------------------------------
 
-// The tendon that an actuator pulls, if the sum of its actuators' forces is limited, or -1.
+// The tendon that an actuator pulls if the tendon limits the sum of its actuators' forces, else -1.
 REVOLUTE_HD inline int limited_tendon(const Model& model, const Actuator& actuator) {
   const int t = actuator.transmission;
   return t >= 0 && t < model.ntendon && model.tendons[t].force_limited ? t : -1;
 }
-// What is left of each of a tendon's forces; `cut`: 0 where the limit acts.
+// The share of each of a tendon's forces that the limit leaves; `cut` is 0 if the limit acts.
 template <class Real>
 REVOLUTE_HD inline Real tendon_share(const Tendon& tendon, const Real& total, Real& cut) {
   const Real kept = within_range(true, tendon.force_range, total, cut);
   const auto acts = less(cut, Real(0.5));
   return select(acts, kept / select(acts, total, Real(1)), Real(1));
 }
-// 0 where a limit on a sum acts on an actuator.
+// 0 if a limit on a sum acts on an actuator, else 1.
 template <class Real>
 REVOLUTE_HD inline Real sum_cut(const Model& model, const Actuator& actuator,
                                 const Transmissions<Real>* transmissions) {
@@ -169,8 +169,8 @@ REVOLUTE_HD void add_limited_forces(const Model& model, const Parameters<Real>& 
     }
   }
 }
-// From tau_bar to the cotangents of the forces before (4), times the gear, in `driven_bar`, of each actuator's force in
-// `force_bar`; adds to lift_bar and the gears' cotangents.
+// Passes tau_bar on to the forces before (4): `driven_bar` gives the cotangents of the joints' forces, bar.force gets those of
+// the actuators' forces. Sets lift_bar, adds to the cotangents of J and of the gears.
 template <class Real, class Bar>
 REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Real>& parameters,
                                         const ActuationInput<Real>& at, const Bar* tau_bar,
@@ -209,7 +209,7 @@ REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Rea
     if (actuator.transmission < 0 || actuator.geared) parameters_bar.gear[a] += given * sum;
     bar.force[a] = scale * sum;
   }
-  // f_i c/T of each force on a tendon whose sum T is limited to c
+  // a tendon whose sum T is limited to c scales each force f_i to f_i c/T
   for (int t = 0; t < model.ntendon; ++t) {
     if (!model.tendons[t].force_limited) continue;
     Real cut;
@@ -227,10 +227,15 @@ REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Rea
 
 // --- tendons (2) ----------------------------------------------------------------------------------------------------------
 
-// A spring's pull, and whether it pulls.
+// A spring's pull, and whether the spring pulls.
 template <class Real>
 REVOLUTE_HD inline Real tendon_stretch(const Tendon& tendon, const Real& length, Real& pulls) {
   const Real lower(tendon.spring[0]), upper(tendon.spring[1]);
+  // a rest length, and no range in which the spring is slack
+  if (tendon.spring[0] == tendon.spring[1]) {
+    pulls = Real(1);
+    return lower - length;
+  }
   const auto longer = less(upper, length), shorter = less(length, lower);
   pulls = indicator<Real>(longer | shorter);
   return select(longer, upper - length, select(shorter, lower - length, Real(0)));
@@ -299,7 +304,7 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   }
   if (!model.total_limits) return;
   add_limited_forces(model, parameters, at, transmissions, tau);
-  // what a limit on the sum cuts off is not implicit
+  // forces that a limit on the sum cuts off are not implicit
   for (int a = 0; implicit_actuators(model) && a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     if (actuator.transmission >= 0) continue;
@@ -309,8 +314,8 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   }
 }
 
-// Calls visit(i, j, place) for the pairs of a row's degrees of freedom that lie on one path, i <= j in the row; `place`: of their
-// entry among those of the mass matrix.
+// Calls visit(i, j, place) for the pairs of a row's degrees of freedom that lie on one path, i <= j in the row; `place` is the
+// place of their entry in the mass matrix.
 template <class Visit>
 REVOLUTE_HD void visit_coupling(const Model& model, const TransmissionDofs& dofs, const Visit& visit) {
   for (int i = 0; i < dofs.count; ++i) {
@@ -322,7 +327,7 @@ REVOLUTE_HD void visit_coupling(const Model& model, const TransmissionDofs& dofs
   }
 }
 
-// Adds J' armature J of tendons to the mass matrix. Only fixed tendons have armature, whose J is constant: there is no
+// Adds J' armature J of tendons to the mass matrix. Only fixed tendons have armature. Their J is constant, so there is no
 // velocity-product force.
 template <class Real>
 REVOLUTE_HD void add_tendon_inertia(const Model& model, const Transmissions<Real>& at, MassMatrix<Real>& M) {
@@ -335,7 +340,7 @@ REVOLUTE_HD void add_tendon_inertia(const Model& model, const Transmissions<Real
   }
 }
 
-// The implicit part of (3), without armature; `coupling`: null, or entries as those of the mass matrix.
+// The implicit part of (3), without armature; `coupling` is null or is laid out as the mass matrix.
 template <class Real>
 REVOLUTE_HD void implicit_matrix(const Model& model, const Parameters<Real>& parameters, Real h,
                                  const ActuationInput<Real>& at, Real* diagonal, Real* coupling) {
@@ -361,8 +366,8 @@ REVOLUTE_HD void implicit_matrix(const Model& model, const Parameters<Real>& par
   }
 }
 
-// Cotangents of tau, of the armature in (3), and of the rest of its diagonal. With `p` and `x` that of the coupling is
-// -p_i x_j - p_j x_i, without there is none.
+// Cotangents of tau, of the armature in (3), and of the rest of its diagonal. The coupling's cotangent is -p_i x_j - p_j x_i;
+// null `p` and `x` mean no coupling.
 template <class Real, class Bar>
 struct ActuationCotangent {
   const Bar *tau, *armature, *implicit;
@@ -370,7 +375,7 @@ struct ActuationCotangent {
   const Real* x;
 };
 
-// From the cotangent of weight J'J, given by p and x: that of the weight, and adds to that of J.
+// From the cotangent of weight J'J, given by p and x: returns the weight's cotangent and adds to that of J.
 template <class Real, class Bar>
 REVOLUTE_HD Bar square_adjoint(const Model& model, const TransmissionDofs& dofs, const Real* J,
                                const Real& weight, const Bar* p, const Real* x, Bar* J_bar) {
@@ -385,7 +390,7 @@ REVOLUTE_HD Bar square_adjoint(const Model& model, const TransmissionDofs& dofs,
   return weight_bar;
 }
 
-// Adds to all; `lift_bar` is set, null: not wanted.
+// Adds to all cotangents except `lift_bar`, which it sets; `lift_bar` may be null.
 template <class Real, class Bar>
 REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
                                    const ActuationInput<Real>& at, const ActuationCotangent<Real, Bar>& bar,
@@ -453,7 +458,7 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     Bar length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;
     if (implicit_actuators(model) && (t < 0 || coupled)) {
       const Real cut = s.force_cut * sum_cut(model, actuator, at.transmissions);
-      Bar slope_bar(0);  // by scale^2 by_velocity
+      Bar slope_bar(0);  // cotangent of scale^2 by_velocity
       if (t < 0) {
         slope_bar = -h * (cut * diagonal_bar[k]);
       } else {

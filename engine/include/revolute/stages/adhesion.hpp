@@ -1,12 +1,12 @@
-// Adhesion: actuators that pull a body towards what it touches (MuJoCo's transmission to a body).
+// Adhesion: actuators that pull a body towards the bodies it touches (MuJoCo's transmission to a body).
 //
-//   J = -(1/n) sum over the n contacts of the body of  J_c,   J_c: row of the contact's normal, which drives a and b apart   (1)
+//   J = -(1/n) sum over the n contacts of the body of  J_c;   the row J_c of the contact's normal drives a and b apart      (1)
 // Contacts within the gap of their pair count as well. The length is zero; without a contact, so is J.
 // Source: MuJoCo, mj_transmission.
 //
 // Adjoint. J_bar is a generalized velocity, under which the contact's links move with W_a, W_b:
 //   J_bar.J = -(1/n) sum of (f_a.W_a + f_b.W_b)                                               (2)
-// Not differentiated: which contacts there are.
+// Not differentiated: the set of contacts.
 #pragma once
 
 #include "revolute/stages/collision_detection.hpp"
@@ -16,7 +16,7 @@ namespace revolute {
 
 namespace detail {
 
-// Calls visit(contact, 1 where it exists) for the contacts of a body.
+// Calls visit(contact, 1 if it exists, else 0) for the contacts of a body.
 template <class Real, class Visit>
 REVOLUTE_HD void visit_contacts_of(const Model& model, const Contacts<Real>& contacts, int body,
                                    const Visit& visit) {
@@ -38,7 +38,7 @@ REVOLUTE_HD Real adhesion_scale(const Model& model, const Contacts<Real>& contac
 
 }  // namespace detail
 
-// Fills the rows that transmissions() leaves empty.
+// Fills the rows of J that transmissions() leaves empty.
 template <class Real>
 REVOLUTE_HD void adhesion(const Model& model, const Kinematics<Real>& kin, const Contacts<Real>& contacts,
                           const Real* qvel, Transmissions<Real>& out) {
@@ -60,7 +60,7 @@ REVOLUTE_HD void adhesion(const Model& model, const Kinematics<Real>& kin, const
   }
 }
 
-// From the cotangents of J that transmissions_adjoint() leaves; adds to kin_bar.
+// Starts from the cotangents of J that transmissions_adjoint() leaves; adds to kin_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void adhesion_adjoint(const Model& model, const Kinematics<Real>& kin,
                                   const Contacts<Real>& contacts, TransmissionsCotangent<Bar>& bar,

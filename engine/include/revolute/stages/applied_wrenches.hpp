@@ -1,7 +1,7 @@
-// Forces and torques that a caller applies to bodies (xfrc_applied), in world axes at the mass centres x of the bodies.
+// Forces and torques that a caller applies to bodies (xfrc_applied), in world axes at the bodies' mass centres x.
 //
-// Of each body with f, n:   wrench (n + x x f; f) about the reference point of its tree,      tau += S' wrench      (1)
-// Source: MuJoCo, mj_xfrcAccumulate. The world and mocap bodies are not moved by any.
+// A body with f, n gets the wrench (n + x x f; f) about the reference point of its tree,      tau += S' wrench      (1)
+// Source: MuJoCo, mj_xfrcAccumulate. These wrenches do not move the world and mocap bodies.
 //
 // Adjoint. Under the cotangent tau_bar links move with T = (w; v):  L = sum of T . wrench, so
 //   f_bar = v + w x x,   n_bar = w,   x_bar = f x w                                           (2)
@@ -52,7 +52,7 @@ REVOLUTE_HD void visit_applied_wrenches(const Model& model, const Parameters<Rea
       visit(b, model.bodies[b].link, detail::applied_wrench(model, parameters, kin, b).at_reference());
 }
 
-// (1); F [nv] gets the sums of the wrenches beyond the joints, and is not touched where nothing is applied.
+// (1); F [nv] gets the sums of the wrenches beyond the joints. Without any applied wrench F is not touched.
 template <class Real>
 REVOLUTE_HD void add_applied_wrenches(const Model& model, const Parameters<Real>& parameters,
                                       const Kinematics<Real>& kin, Force<Real>* F, Real* tau) {
@@ -64,7 +64,7 @@ REVOLUTE_HD void add_applied_wrenches(const Model& model, const Parameters<Real>
   for (int k = 0; k < model.nv; ++k) tau[k] += dot(kin.S[k], F[k]);
 }
 
-// (2) of one body that moves with T. Adds to kin_bar and parameters_bar.
+// (2) for one body that moves with T. Adds to kin_bar and parameters_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void applied_wrench_adjoint(const Model& model, const Parameters<Real>& parameters,
                                         const Kinematics<Real>& kin, int body, const Motion<Bar>& T,
@@ -80,7 +80,7 @@ REVOLUTE_HD void applied_wrench_adjoint(const Model& model, const Parameters<Rea
                                                        transpose_times(kin.links[link].R, x_bar)));
 }
 
-// From the cotangent of tau; F as the forward pass left it, T is scratch.
+// Starts from the cotangent of tau. F must be as the forward pass left it; T is scratch.
 template <class Real, class Bar>
 REVOLUTE_HD void applied_wrenches_adjoint(const Model& model, const Parameters<Real>& parameters,
                                           const Kinematics<Real>& kin, const Force<Real>* F,

@@ -25,7 +25,7 @@ struct Factors {
         D_inverse(arena.take<Real>(model.nv)) {}
 };
 
-// Scratch of a solve, for right sides of X.
+// Scratch of a solve for right sides of type X.
 template <class X>
 struct SolveScratch {
   Force<X>* P;   // [nv]
@@ -76,7 +76,7 @@ REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, c
   }
 }
 
-// Reverse of (2) and (1), root to leaf. `bar` comes with the cotangents of U and D from the solves.
+// Reverse of (2) and (1), root to leaf. On entry `bar` has the cotangents of U and D from the solves.
 template <class Real, class Bar>
 REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematics<Real>& kin,
                                              const Factors<Real>& at, FactorsCotangent<Bar>& bar,

@@ -1,8 +1,8 @@
-// Which pairs of shapes may touch within the step: those with a plane, and those whose boxes in the world, enlarged by the
-// distance that is watched and by how far the shapes may travel, overlap (sweep_and_prune.hpp).
+// Finds pairs of shapes that may touch within the step. These are pairs with a plane, and pairs whose boxes in the world
+// overlap (sweep_and_prune.hpp); the boxes are enlarged by the watched distance and by how far the shapes may travel.
 //
-// A pack looks at every pair that is near in one of its environments. In the others the pair is masked by the same comparison
-// of boxes, so that no result depends on the company. Models of few pairs look at all of them.
+// A pack looks at every pair that is near in one of its environments. The other environments mask the pair by the same
+// comparison of boxes, so no result depends on neighbours. Models with few pairs look at all of them.
 // Reads links. Not differentiated.
 #pragma once
 
@@ -77,7 +77,7 @@ REVOLUTE_HD inline void visit_pairs_of(const Model& model, int geom_a, int geom_
   for (; begin < last && model.partners[begin].geom == upper; ++begin) visit(model.partners[begin].candidate);
 }
 
-// A step has room for so many pairs and contacts of a model whose pairs are not listed. A device has its host see to enough.
+// Checks the room for pairs and contacts in a step of a model that does not list its pairs. For a device the host checks it.
 REVOLUTE_HD inline void expect_room(const char* what, std::size_t count, std::size_t capacity) {
 #if !defined(__CUDA_ARCH__)
   if (count > capacity)
@@ -86,7 +86,7 @@ REVOLUTE_HD inline void expect_room(const char* what, std::size_t count, std::si
 #endif
 }
 
-// Fills out.near, ascending.
+// Fills out.near, in ascending order.
 template <class Real>
 REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Contacts<Real>& out) {
   out.near.count = 0;
@@ -125,7 +125,7 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
   }
 }
 
-// Where the broad phase lets a pair through; everywhere for pairs that it does not judge.
+// The environments in which the broad phase lets a pair through; all of them for pairs that it does not judge.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Real>& contacts,
                                            const Candidate& candidate) {
@@ -133,7 +133,7 @@ REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Re
   return overlap(contacts.near.boxes[candidate.geom_a], contacts.near.boxes[candidate.geom_b]);
 }
 
-// Calls visit(pointer to the first candidate) for each pair to look at, in the model's order; unlisted ones come last.
+// Calls visit(pointer to the first candidate) for each pair to look at, in the model's order; unlisted pairs come last.
 template <class Real, class Visit>
 REVOLUTE_HD void visit_near_pairs(const Model& model, Contacts<Real>& contacts, const Visit& visit) {
   const std::int64_t* near = contacts.near.list;

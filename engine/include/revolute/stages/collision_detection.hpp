@@ -1,16 +1,16 @@
-// Collision detection: the contacts that may act within this step, with their frames and wrenches.
+// Collision detection finds the contacts that may act within this step, with their frames and wrenches.
 //
-// Every candidate of the model is one possible contact. It is active when it would come closer than `margin` in this step:
-//   min(gap, gap + h n.(v_b - v_a)) < margin,   velocities those without contact              (1)
-// A contact that stays farther away gets no impulse from this step; nor does one of round shapes that is foreseen by (1) but
-// passed by on the paths without contact (paths_meet.hpp). Row d in {normal, two tangents} acts on a link
+// Every candidate of the model is one possible contact. It is active if it would come closer than `margin` in this step:
+//   min(gap, gap + h n.(v_b - v_a)) < margin,   with the velocities without contact          (1)
+// A contact that stays farther away gets no impulse in this step. A contact of round shapes also gets none if (1) foresees it
+// but the paths without contact pass by (paths_meet.hpp). Row d in {normal, two tangents} acts on a link
 // through the wrench (x d; d) about its tree's reference point, with sign - on a and + on b:
 //   J v = f_a . V_a + f_b . V_b                                                               (2)
-// A pack keeps a contact when any of its environments does; elsewhere it is masked and gets no impulse.
-// Pairs of general convex shapes are searched one environment at a time in double (convex_contacts.hpp); what they answer,
-// and how it depends on the two shapes, is kept in a Touch per environment. Spheres about the shapes, grown by their motion
-// within the step, tell which pairs cannot meet (1).
-// Not differentiated: activity, which points of a contact area are taken, which feature is nearest.
+// A pack keeps a contact if any of its environments does; in the others it is masked and gets no impulse.
+// Pairs of general convex shapes are searched one environment at a time in double (convex_contacts.hpp). A Touch per
+// environment keeps the answer and how it depends on the two shapes. Spheres about the shapes, grown by their motion
+// within the step, exclude pairs that cannot meet (1).
+// Not differentiated: activity, the choice of points of a contact area, the choice of the nearest feature.
 #pragma once
 
 #include "revolute/collision/capsule_capsule.hpp"
@@ -52,7 +52,7 @@ REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& ca
   return Real(model.contact_model == ContactModel::mujoco ? contact_distance(model, candidate)
                                                           : model.margin);
 }
-// Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
+// Whether the two may come closer than the margin within the step. Shapes farther apart than `limit` cannot.
 template <class Real>
 REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Kinematics<Real>& kin,
                                   const Contacts<Real>& contacts, const Candidate& candidate, Real& limit) {
@@ -123,8 +123,8 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   }
 }
 
-// Adds the contact to the list if (1) holds in any environment. `present` is 0 where the slot holds no contact: a place that
-// stands for "far away" could be reached by an environment that blows up, in the company of others only.
+// Adds the contact to the list if (1) holds in any environment. `present` is 0 if the slot holds no contact. A "far
+// away" place would not do instead: an environment that blows up could reach it, but only when neighbours keep the slot.
 template <class Real>
 REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
                           Real present, Contact<Real>& contact, Contacts<Real>& out) {
@@ -154,8 +154,8 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
   if (any(contact.active)) ++out.count;
 }
 
-// Adds the points of a pair that are kept as touches, each environment its own. `counts`: of each environment; touch_of(slot,
-// lane) is one of its points. Slots that an environment does not use stay far away.
+// Adds the points of a pair that are kept as touches, per environment. `counts` has the number of points per environment;
+// touch_of(slot, lane) is one of them. Slots that an environment does not use stay far away.
 template <class Real, class TouchOf>
 REVOLUTE_HD void consider_touches(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                   Real h, const Candidate* first, const int* counts, const TouchOf& touch_of,
@@ -205,8 +205,8 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
       model, kin, V_free, h, first, counts,
       [&](int s, int lane) -> const Touch& { return manifolds[lane].points[s]; }, out);
 }
-// Adds the points of a height field and a shape. They are found in the room of the list's next contacts, where a point never
-// has to make way for an earlier one.
+// Adds the points of a height field and a shape. They are found in the memory of the list's next contacts, so a point never
+// overwrites an earlier one.
 template <class Real>
 REVOLUTE_HD void consider_field(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                 Real h, const Candidate* first, Contacts<Real>& out) {
@@ -226,7 +226,7 @@ REVOLUTE_HD void consider_field(const Model& model, const Kinematics<Real>& kin,
       model, kin, V_free, h, first, counts, [&](int s, int lane) { return room[s * width + lane]; }, out);
 }
 
-// MuJoCo's contacts of the pair whose first slot is `first`.
+// Adds MuJoCo's contacts of the pair whose first slot is `first`.
 template <class Real>
 REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                  Real h, const Candidate* first, Contacts<Real>& out) {
@@ -266,7 +266,7 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   }
 }
 
-// A pair of the hard model that is not general.
+// Adds the contact of a pair of the hard model that is not general.
 template <class Real>
 REVOLUTE_HD void consider_touch(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                 Real h, const Candidate* only, Contacts<Real>& out) {
@@ -300,8 +300,8 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
   });
 }
 
-// The moment of a displacement of a plane together with the other shape, which moves the contact and turns its frame, and
-// leaves the gap.
+// The moment of displacing a plane together with the other shape: this moves the contact and turns its frame, but leaves the
+// gap.
 template <class Real, class Bar>
 REVOLUTE_HD Force<Bar> plane_moment(const Model& model, const Kinematics<Real>& kin,
                                     const Contact<Real>& contact, const Vector3<Bar>* axis_bar,
@@ -341,7 +341,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
   Vector3<Bar> frame_bar = zero3<Bar>();
   const Vector3<Real>& n = contact.axis[0];
   const bool is_plane = model.geoms[candidate.geom_a].shape == Shape::plane;
-  // the axes of a plane move with it, but for a tangent along a capsule
+  // the axes of a plane move with it, except for a tangent along a capsule
   if (!is_plane) {
     point_bar.normal = axis_bar[0];
     if (mujoco_frame)

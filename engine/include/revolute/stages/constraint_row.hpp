@@ -1,4 +1,4 @@
-// What every constraint row has in common, whatever it comes from.
+// The common part of all constraint rows.
 //
 // A row's Jacobian acts on links through wrenches, or on degrees of freedom through coefficients:
 //   J v = f_a . V_a + f_b . V_b + sum_i c_i v_i                                               (1)
@@ -14,10 +14,10 @@ constexpr int row_dofs = 3;
 
 enum class RowSource : int { equality, dry_friction, limit, contact, tendon_friction, tendon_limit };
 
-// Which constraint a row belongs to.
+// The constraint that a row belongs to.
 struct RowOrigin {
   RowSource source;
-  int index;  // constraint of its kind; contact: place in the list of contacts
+  int index;  // place among the constraints of its kind; contact: place in the list of contacts
   int component;
   int path;
   int y;  // offset of the row's entries along its path
@@ -25,7 +25,7 @@ struct RowOrigin {
 
 template <class Real>
 struct RowJacobian {
-  int link_a, link_b;  // -1: none
+  int link_a, link_b;  // -1 for none
   Force<Real> force_a, force_b;
   int dofs;  // number of coefficients
   int dof[row_dofs];
@@ -75,7 +75,7 @@ REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, const S& s
   if (J.link_b >= 0) bar.force_b += s * Force<X>{of_links[J.link_b].w, of_links[J.link_b].v};
   for (int i = 0; i < J.dofs; ++i) bar.coefficient[i] += s * x[J.dof[i]];
 }
-// Adjoint of (1) by x: x_bar += s c, and by the link velocities: X_bar += s f
+// Adjoint of (1) by x: x_bar += s c, and the link velocities' cotangent X_bar += s f
 template <class Real, class Bar>
 REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar& s, Bar* x_bar,
                                           Force<Bar>* X_bar) {
@@ -84,21 +84,21 @@ REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar&
   for (int i = 0; i < J.dofs; ++i) x_bar[J.dof[i]] += s * J.coefficient[i];
 }
 
-// Bias of a one-sided row with signed gap g: the row may close the gap in this step and no more, and what has been
-// penetrated is given back: all of it within the depth s, of what is deeper a share in a time that does not depend on h:
+// Bias of a one-sided row with signed gap g. The row may close the gap in this step, not more. Penetration is given back: all
+// of it within the depth s; of the deeper part a share, in a time that does not depend on h:
 //   bias(g) = g/h  for g > -s,   -s/h + max((g + s)/T, -c)  below,   s = (10 m/s^2) h^2,   T = 0.0025 s/erp     (2)
-// s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
-// g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot. What
-// starts deep comes out at a speed d/T that falls with the depth d and is at most c, whatever the time step: a share of the depth
-// for each step would be a speed that grows as 1/h. c^2/(2 g) < 2 c T, so that with the default erp nothing that comes out of the
-// floor rises above it by more than it was deep.
+// s is the depth of one step of free fall, so the whole return is no faster than that fall. A contact at rest sits at
+// g = 0, where this is smooth; a bias with a change of slope at g = 0 would put a kink into every standing robot. A body
+// that starts deep comes out at a speed d/T that falls with the depth d and is at most c, whatever the time step: a share of
+// the depth per step would be a speed that grows as 1/h. c^2/(2 g) < 2 c T, so with the default erp nothing that comes out of
+// the floor rises above it by more than it was deep.
 constexpr double repair_time = 0.0025;   // s: the depth beyond s falls by about the share erp in this time
-constexpr double fastest_repair = 0.45;  // c: m/s, of a hinge rad/s
+constexpr double fastest_repair = 0.45;  // c: m/s, for a hinge rad/s
 template <class Real>
 REVOLUTE_HD inline Real free_fall_depth(Real h) {
   return Real(10) * h * h;
 }
-// 1/T of (2); no step returns more than all
+// 1/T of (2), limited so that no step returns more than the whole depth
 template <class Real>
 REVOLUTE_HD inline Real repair_rate(const Model& model, Real h) {
   return minimum(Real(model.erp / repair_time), Real(1) / h);
@@ -120,7 +120,7 @@ REVOLUTE_HD inline MaskOf<Real> may_act(const Model& model, Real h, Real gap, Re
   return less(minimum(gap, gap + h * speed), Real(model.margin));
 }
 
-// The state that rows are formed at.
+// The state at which rows are formed.
 template <class Real>
 struct RowContext {
   Real h;
@@ -132,7 +132,7 @@ struct RowContext {
       impact_time;  // [ntree] since the start of the step; qpos is that of this moment (impact.hpp); or null
 };
 
-// What a row's maker fills in.
+// The part of a row that its maker fills in.
 template <class Real>
 struct RowValues {
   RowKind kind;

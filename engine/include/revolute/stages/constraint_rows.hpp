@@ -1,11 +1,11 @@
-// Constraint rows: what the solver sees of equality constraints, dry friction, joint limits and contacts.
+// Constraint rows: the solver's view of equality constraints, dry friction, joint limits and contacts.
 //
-// Each kind of constraint makes its rows in a file of rows/; here they are listed by island, and
+// Each kind of constraint makes its rows in a file of rows/; here they are listed by island, with
 //   b = J v* + bias                                                                           (1)
 // Order within an island: equality, dry friction, limits, contacts, each in the model's order (MuJoCo's order).
 // Adjoint, with w = M^-1 v+_bar and b_bar from the solver (delassus.hpp gives the rest of J_bar):
 //   J_bar_r += b_bar_r v* + lambda_r w,   v*_bar += J' b_bar,   F_w = sum_r lambda_r f_r       (2)
-// Not differentiated: which rows are active.
+// Not differentiated: the set of active rows.
 #pragma once
 
 #include "revolute/stages/rows/contact.hpp"
@@ -23,7 +23,7 @@ struct ConstraintRows {
   RowJacobian<Real>* J;
   Real *b, *bound;
   bool any_bounce;
-  int* group_row;  // first row of each group, -1 without
+  int* group_row;  // first row of each group, -1 for no rows
   // scratch: the island of each tree; the groups of each island, as a list from first to last
   int *tree_island, *group_island, *island_first, *island_last, *group_next;
 
@@ -39,13 +39,13 @@ struct ConstraintRows {
     for (int** array : {&tree_island, &island_first, &island_last}) *array = arena.take<int>(model.ntree);
     for (int** array : {&group_island, &group_next}) *array = arena.take<int>(groups);
   }
-  // Entries of the islands' blocks of a matrix of rows.
+  // Number of entries of the islands' blocks in a matrix of rows.
   REVOLUTE_HD std::size_t matrix_entries() const {
     if (count == 0) return 0;
     const SolverRow& last = solver[count - 1];
     return last.A + (last.end - last.begin);
   }
-  // Rows, and entries along their paths, when everything is active at once.
+  // Number of rows, and of entries along their paths, when everything is active at once.
   static std::size_t capacity(const Model& model) {
     return total(model, [](const Path&) { return 1; });
   }
@@ -96,7 +96,7 @@ REVOLUTE_HD inline int find_island(const int* parent, int tree) {
   while (parent[tree] != tree) tree = parent[tree];
   return tree;
 }
-// A tree that a path touches; join_trees has put all of them in one island.
+// A tree that a path touches; join_trees has put all trees of the path in one island.
 REVOLUTE_HD inline int path_tree(const Model& model, int path) {
   const Path& p = model.paths[path];
   return p.count ? model.dofs[model.path_dofs[p.first]].tree : -1;
@@ -111,7 +111,7 @@ REVOLUTE_HD inline void join_trees(const Model& model, int path, int* parent) {
   }
 }
 
-// A group is one constraint of one kind; its rows follow each other.
+// A group is one constraint of one kind; its rows are consecutive.
 struct RowGroup {
   RowSource source;
   int index, path, rows;
@@ -163,7 +163,7 @@ REVOLUTE_HD RowValues<Real> make_row(const Model& model, const Parameters<Real>&
   }
 }
 
-// Finds which groups act, and lists them by island.
+// Finds the groups that act, and lists them by island.
 template <class Real>
 REVOLUTE_HD void list_islands(const Model& model, const Parameters<Real>& parameters,
                               const RowContext<Real>& at, const Contacts<Real>& contacts, int groups,
@@ -246,7 +246,7 @@ REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Rea
                                      const Motion<Bar>* W, ConstraintRowsCotangent<Bar>& bar) {
   for (int r = 0; r < rows.count; ++r) add_row_cotangent(rows.J[r], lambda[r], w, W, bar.J[r]);
 }
-// J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in its two parts: by coefficients, and F_b = sum b_bar f per link
+// J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in two parts: by coefficients, and F_b = sum b_bar f per link
 template <class Real, class Bar>
 REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows,
                                         Bar* v_free_bar, Force<Bar>* F_b, ConstraintRowsCotangent<Bar>& bar) {
@@ -256,7 +256,7 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
   }
 }
 
-// From J_bar, bias_bar = b_bar, bound_bar of a row to the configuration, the contacts and the parameters; F_v and
+// Passes J_bar, bias_bar = b_bar and bound_bar of a row on to the configuration, the contacts and the parameters. F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real, class Bar>
 REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
@@ -284,8 +284,8 @@ REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& 
   }
 }
 
-// The same of all rows, group by group: islands join where neighbours in the pack touch, so their order must not decide in
-// which order the cotangents of what several islands share (restitution, the ground's friction) are summed.
+// The same for all rows, group by group. Islands also join through neighbours in the pack, so the order of islands must not
+// decide the order in which cotangents that several islands share (restitution, the ground's friction) are summed.
 template <class Real, class Bar>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters,
                                          const RowContext<Real>& at, const Contacts<Real>& contacts,

@@ -1,14 +1,14 @@
-// Contact from a distance: a weak force that only the backward pass of the contact model "mujoco" sees, between shapes that are
-// near each other but do not touch, so that a gradient shows a way to a contact that the motion has not made.
+// Contact from a distance: a weak force between shapes that are near each other but do not touch. Only the backward pass of the
+// contact model "mujoco" sees it, so that a gradient shows a way to a contact that the motion has not made.
 //
-// The motion has no such force. Its derivative is taken to be that of a spring and damper along the normal: with the gap g of a
-// pair from its margin m to m + d, and I(0), K, B of the pair's solimp and solref at no violation (impedance.hpp),
+// The motion has no such force. Its derivative is that of a spring and damper along the normal. For a pair with gap g between
+// its margin m and m + d, and with I(0), K, B of the pair's solimp and solref at no violation (impedance.hpp),
 //   df = -(I(0) s^2/weight) (K dg + B J dv),   s = 1 - (g - m)/d                             (1)
-// It is what the pair's own soft contact would answer at g = m, and falls to zero, with its slope, at g = m + d. It has no
+// This is the answer of the pair's own soft contact at g = m. It falls to zero, with its slope, at g = m + d. It has no
 // friction, and acts at fixed normal and point. Adjoint, with w of soft_stage.hpp (1):
 //   t = -(I(0) s^2/weight) J w,   g_bar += K t,   v_bar += J' B t                              (2)
-// Pairs that touch (g < m) have their own derivative and none of this one.
-// Source: Paulus et al., Hard Contacts with Soft Gradients, arXiv 2506.14186, for the idea; (1) is our own.
+// Pairs that touch (g < m) have their own derivative and no part of this one.
+// Source: Paulus et al., Hard Contacts with Soft Gradients, arXiv 2506.14186, for the idea; (1) is ours.
 #pragma once
 
 #include "revolute/stages/acceleration.hpp"

@@ -1,4 +1,4 @@
-// The list of contacts that collision detection fills, and the poses of shapes that pairs are evaluated at.
+// The list of contacts that collision detection fills, and the poses of shapes at which pairs are evaluated.
 #pragma once
 
 #include "revolute/collision/contact_manifold.hpp"
@@ -16,7 +16,7 @@ template <class Real>
 struct Contact {
   const Candidate* candidate;
   MaskOf<Real> active;
-  MaskOf<Real> near;  // mujoco: active, or within the gap of a pair that adheres
+  MaskOf<Real> near;  // mujoco: active, or within the gap of a pair with adhesion
   Real gap;
   Vector3<Real> centre;     // against a plane: the point that touches
   Touch* touches;           // convex pairs: one for each lane
@@ -53,7 +53,7 @@ template <class Real>
 struct SweptBox {
   Vector3<Real> low, high;
 };
-// What the broad phase finds, and its scratch.
+// The result of the broad phase, and its scratch.
 template <class Real>
 struct NearPairs {
   int count;

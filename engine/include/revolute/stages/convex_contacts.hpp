@@ -1,8 +1,8 @@
-// Contacts of general convex shapes, one environment at a time: the shapes in the world, what the narrow phase finds for
-// them, and its derivatives backward and forward.
+// Contacts of general convex shapes, one environment at a time: the shapes in the world, the points that the narrow phase
+// finds, and their derivatives backward and forward.
 //
-// The narrow phase works in double about an origin near the two shapes; moments that leave here are about the world's origin.
-// Reads links. Not differentiated: which points of a contact area are taken, which feature is nearest.
+// The narrow phase works in double about an origin near the two shapes; the moments returned are about the world's origin.
+// Reads links. Not differentiated: the choice of points of a contact area, the choice of the nearest feature.
 #pragma once
 
 #include "revolute/collision/height_field.hpp"
@@ -11,14 +11,14 @@
 
 namespace revolute {
 
-// A shape in world axes about `origin`, near which no digits are lost.
+// A shape in world axes about `origin`; near the origin no digits are lost.
 template <class Real>
 REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom,
                                      int lane, const Vector& origin) {
   ConvexShape out;
   out.hulls = &model;
   out.geom = &geom;
-  out.radius = out.is_hull() ? geom.radius : 0;  // about the core
+  out.radius = out.is_hull() ? geom.radius : 0;  // radius about the core
   out.size = geom.bound;
   Matrix3<double> R = identity_matrix<double>();
   Vector p = -origin;
@@ -32,11 +32,11 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   out.p = out.is_hull() ? p : out.centre;
   return out;
 }
-// Pairs whose points are searched for, and kept as touches.
+// Whether the points of a pair are searched for and kept as touches.
 REVOLUTE_HD inline bool is_searched(Pair pair) {
   return pair == Pair::convex_convex || pair == Pair::field_convex;
 }
-// The origin for a pair: the centre of the shape that is not ground.
+// The origin for a pair: the centre of the shape that is not the ground.
 template <class Real>
 REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
                                int lane) {
@@ -61,7 +61,7 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   plane_convex(normal, plane - origin, shape_b, h, v, w, limit, out);
 }
 
-// The points of a height field and a convex shape; give(touch) gets each.
+// Finds the points of a height field and a convex shape; calls give(touch) for each.
 template <class Real, class Give>
 REVOLUTE_HD void find_field_points(const Model& model, const Kinematics<Real>& kin,
                                    const Candidate& candidate, int lane, double limit, const Give& give) {
@@ -95,7 +95,7 @@ REVOLUTE_HD PairMoments<Bar> convex_adjoint(const Model& model, const Kinematics
   return out;
 }
 
-// Forward mode: the twist of a link about `origin` by its tangents; its values are zero.
+// Forward mode: the twist of a link about `origin` from its tangents; the values of the twist are zero.
 template <class Real>
 REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link,
                                       const Vector& origin) {
@@ -115,7 +115,7 @@ REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>
   const double arm_numbers[3] = {arm.x, arm.y, arm.z}, p_numbers[3] = {p_value.x, p_value.y, p_value.z};
   return {w, (p - vector3<Real>(p_numbers)) - cross(w, vector3<Real>(arm_numbers))};
 }
-// Adds the tangents of a convex pair's answer, component by component from its adjoint.
+// Adds the tangents of a convex pair's answer; each component comes from its adjoint.
 template <class Real>
 REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin,
                                     const Candidate& candidate, const Touch& touch, ContactPoint<Real>& at) {

@@ -17,7 +17,7 @@
 
 namespace revolute {
 
-// The rows of a contact share a path, so that (2) runs for all of them at once: one chain hides the latency of the others.
+// The rows of a contact share a path, so (2) runs for all of them at once: one chain hides the latency of the others.
 constexpr int rows_together = 3;
 
 template <class Real>
@@ -28,7 +28,7 @@ std::size_t square_of_rows(const Model& model) {
 template <class Real>
 struct Delassus {
   Real* Y;         // entries along each row's path
-  Force<Real>* P;  // the forces at which they were formed
+  Force<Real>* P;  // the forces P at which Y was formed
   Real* A;         // islands' blocks, row by row
   GrowingArray<Real> A_memory;
   Real* dense;        // [nv, rows_together] scratch, zero between uses
@@ -75,7 +75,7 @@ REVOLUTE_HD inline RowPath row_path(const Model& model, const RowOrigin& origin)
   return {path.count, model.path_dofs + path.first};
 }
 
-// How many rows from `first` on can be taken at once: rows_together or 1.
+// Number of rows from `first` on that can be taken together: rows_together or 1.
 template <class Real>
 REVOLUTE_HD inline int rows_on_path(const ConstraintRows<Real>& rows, int first) {
   if (first + rows_together > rows.count) return 1;
@@ -83,7 +83,7 @@ REVOLUTE_HD inline int rows_on_path(const ConstraintRows<Real>& rows, int first)
     if (rows.origin[first + c].path != rows.origin[first].path) return 1;
   return rows_together;
 }
-// Calls visit(count, r) for the rows begin ... end - 1, `count` of them from r on at once, a constant.
+// Calls visit(count, r) for the rows begin ... end - 1; `count`, a constant, is the number of rows taken together from r on.
 template <class Real, class Visit>
 REVOLUTE_HD inline void for_rows_on_paths(const ConstraintRows<Real>& rows, int begin, int end,
                                           const Visit& visit) {
@@ -96,7 +96,7 @@ REVOLUTE_HD inline void for_rows_on_paths(const ConstraintRows<Real>& rows, int 
   }
 }
 
-// (2) for `Count` rows with the same path
+// (2) for `Count` rows on the same path
 template <int Count, class Real>
 REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                         const ConstraintRows<Real>& rows, int first, Delassus<Real>& out) {
@@ -148,7 +148,7 @@ REVOLUTE_HD void fill_block(const Model& model, const ConstraintRows<Real>& rows
     }
 }
 
-// (1) between `Count` rows on one path and those of their island that are not before them
+// (1) between `Count` rows on one path and all rows of their island that do not come before them
 template <int Count, class Real>
 REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
                         int s, Delassus<Real>& out) {
@@ -192,8 +192,8 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
   solve_outward(model, kin, factors, x, x, scratch);
 }
 
-// The first sum of (3), to R rows on one path, from r on, of S rows on one, from s on: it is over where the paths meet. Paths go
-// down in numbers, so both are walked from the root.
+// The first sum of (3), added to R rows on one path, from r on, over S rows on one path, from s on. The sum ends where the
+// paths meet. Paths descend in numbers, so both are walked from the root.
 template <int R, int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
                               const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
@@ -255,7 +255,7 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
     const Real D_inverse = factors.D_inverse[k];
-    // sums of their own, which stay in registers
+    // separate sums, which stay in registers
     Motion<Bar> U_bar = factors_bar.U[k];
     Force<Bar> S_bar = kin_bar.S[k];
     Bar D_bar = factors_bar.D[k];
@@ -279,7 +279,7 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
     kin_bar.S[k] = S_bar;
     factors_bar.D[k] = D_bar;
   }
-  // a row enters (2) as its coefficients and minus its wrenches
+  // a row enters (2) through its coefficients and minus its wrenches
   for (int c = 0; c < Count; ++c) {
     const RowJacobian<Real>& J = rows.J[first + c];
     RowJacobianCotangent<Bar>& J_bar = rows_bar.J[first + c];

@@ -29,7 +29,7 @@ REVOLUTE_HD inline Vector3<T> scaled(const double* s, const Vector3<T>& a) {
 
 }  // namespace detail
 
-// u: angular and linear velocity.
+// u holds the angular and the linear velocity.
 template <class T>
 REVOLUTE_HD Force<T> ellipsoid_force(const MediumEllipsoid& body, const Motion<T>& u) {
   using detail::scaled;
@@ -70,7 +70,7 @@ REVOLUTE_HD Force<T> ellipsoid_force(const MediumEllipsoid& body, const Motion<T
   return out;
 }
 
-// Component j of a velocity: 0 to 2 of w, 3 to 5 of v; of a force likewise of n and f.
+// Component j of a velocity: 0 to 2 for w, 3 to 5 for v; of a force: n, then f.
 template <class T>
 REVOLUTE_HD inline T& component(Motion<T>& u, int j) {
   Vector3<T>& half = j < 3 ? u.w : u.v;

@@ -1,19 +1,19 @@
-// Impact: when within the step the first contact of an island is reached, and the configuration at that moment.
+// Impact: the time within the step at which an island reaches its first contact, and the configuration at that time.
 //
-// For a contact that is reached at speed (rows/contact.hpp) with gap g and normal speed v < 0 at the start of the step
-//   t_c = g/|v|  (0 where it is closed already),   t = min over an island's contacts, at most h            (1)
+// For a contact that is reached at speed (rows/contact.hpp), with gap g and normal speed v < 0 at the start of the step,
+//   t_c = g/|v|  (0 if it is closed already),   t = min over an island's contacts, at most h               (1)
 //   qpos_t = qpos (+) t qvel                                                                   (2)
-// An island is what is tied or near enough to touch within the step, in one environment; its trees share t, and trees without an
-// impact have t = 0: a stranger's impact moves nobody. The step is then taken from qpos_t, and its end velocity moves each
-// tree for the rest of the time, h - t. Impulses act where and when the bodies meet, so momenta are kept as in any step, and
-// derivatives see the time of the impact: with an impact at the start or the end of the step they would be those of a
-// frozen event.
+// An island is the set of trees that are tied together, or near enough to touch within the step, in one environment. Its trees
+// share t. Trees without an impact have t = 0, so an unrelated impact moves no other tree. The step starts from qpos_t, and its
+// end velocity moves each tree for the remaining time, h - t. Impulses act where and when the bodies meet, so momenta are kept
+// as in any step, and derivatives see the time of the impact. An impact placed at the start or the end of the step would give
+// the derivatives of a frozen event.
 //
-// Adjoint: an island's t_bar, the sum of its trees', goes to the contacts that are first, in equal parts where several are (a
-// box that lands flat):
+// Adjoint: an island's t_bar, the sum over its trees, goes to the contacts that are first, in equal parts if there are several
+// (a box that lands flat):
 //   g_bar += t_bar/|v|,   v_bar += t_bar t/|v|                                                 (3)
-// Tangents go the same way: that of t is the mean of those of the contacts that are first.
-// Not differentiated: which contacts are first; t = h and t = 0 are kinks.
+// Tangents go the same way: the tangent of t is the mean over the contacts that are first.
+// Not differentiated: the choice of the first contacts; t = h and t = 0 are kinks.
 #pragma once
 
 #include "revolute/stages/constraint_rows.hpp"
@@ -23,8 +23,8 @@ namespace revolute {
 
 template <class Real>
 struct Impact {
-  bool any;      // some environment has an impact inside of this step
-  Real* time;    // [ntree] 0 where there is none
+  bool any;      // whether any environment has an impact inside this step
+  Real* time;    // [ntree] 0 without an impact
   Real* qpos;    // [nq] at that time
   int* island;   // [ntree, lanes] the first tree of a tree's island
   Real* firsts;  // [ntree] number of contacts that set the time, at an island's first tree
@@ -35,7 +35,7 @@ struct Impact {
         qpos(arena.take<Real>(model.nq)),
         island(arena.take<int>(std::size_t(model.ntree) * Width<Real>::value)),
         firsts(arena.take<Real>(model.ntree)) {}
-  // Which environments have an impact inside of this step.
+  // The environments that have an impact inside this step.
   REVOLUTE_HD MaskOf<Real> inside(const Model& model) const {
     MaskOf<Real> out = less(Real(0), Real(0));
     for (int t = 0; t < model.ntree && any; ++t) out = out | less(Real(0), time[t]);
@@ -43,7 +43,7 @@ struct Impact {
   }
 };
 
-// (1) for one contact; h where nothing is reached. Without restitution a contact that is closed already has no impact.
+// (1) for one contact; h if the contact is not reached. Without restitution a contact that is already closed has no impact.
 template <class Real>
 REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const RowContext<Real>& at,
                                        const Contact<Real>& contact, const RowJacobian<Real>& J,
@@ -54,7 +54,7 @@ REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const
   const Real speed = select(hit.happens, -hit.before, Real(1));
   return select(hit.happens, minimum(maximum(contact.gap, Real(0)) / speed, at.h), at.h);
 }
-// Whether the time of impact depends on a contact that is reached at t: it is one of the first, and at no kink.
+// Whether the time of impact depends on this contact, reached at t: it is one of the first, and not at a kink.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> is_first(const RowContext<Real>& at, const Contact<Real>& contact,
                                          const Bounce<Real>& hit, Real t, Real first) {
@@ -63,7 +63,7 @@ REVOLUTE_HD inline MaskOf<Real> is_first(const RowContext<Real>& at, const Conta
 
 // --- islands of each environment -----------------------------------------------------------------------------------------
 
-// The first tree of a tree's island, in one environment.
+// The first tree of a tree's island in one environment.
 template <class Real>
 REVOLUTE_HD inline int lane_island(const Impact<Real>& impact, int tree, int lane) {
   const int lanes = Width<Real>::value;
@@ -97,14 +97,14 @@ REVOLUTE_HD void find_lane_islands(const Model& model, const Contacts<Real>& con
   for (int c = 0; c < contacts.count; ++c)
     join_in_lanes(model, contacts.list[c].candidate->path, contacts.list[c].active, out);
 }
-// Sums of trees' numbers over islands, at their first trees.
+// Sums the trees' numbers over each island; the sum is stored at its first tree.
 template <class Real, class Bar>
 REVOLUTE_HD void sum_over_islands(const Model& model, const Impact<Real>& impact, Bar* of_trees) {
   for (int t = model.ntree - 1; t >= 0; --t)
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       const int first = lane_island(impact, t, lane);
       if (first == t) continue;
-      if constexpr (Width<Real>::value == 1) {  // of all that is side by side
+      if constexpr (Width<Real>::value == 1) {  // for all lanes at once
         of_trees[first] += of_trees[t];
       } else {
         set_lane(of_trees[first], lane, get_lane(of_trees[first], lane) + get_lane(of_trees[t], lane));
@@ -137,7 +137,7 @@ REVOLUTE_HD void for_impacts(const Model& model, const Parameters<Real>& paramet
     if (any(hit.happens)) visit(contact, J, hit, t, contact_tree(model, candidate));
   }
 }
-// How many contacts are first, and of a Real with tangents those of the times.
+// Counts the contacts that are first. For a Real with tangents, also adds the tangents of their times.
 template <class Real>
 REVOLUTE_HD void count_firsts(const Model& model, const Parameters<Real>& parameters,
                               const RowContext<Real>& at, const Contacts<Real>& contacts, Impact<Real>& out) {
@@ -197,8 +197,8 @@ REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& paramet
 
 // --- adjoint -------------------------------------------------------------------------------------------------------------
 
-// (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up time_bar [ntree], kin_bar and
-// V_bar.
+// (3). `at` and `contacts` are those of the start of the step. Adds to qpos_bar and qvel_bar; uses up time_bar [ntree],
+// kin_bar and V_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contacts<Real>& contacts,

@@ -1,11 +1,11 @@
-// How hard and how fast MuJoCo's soft constraints answer, from solimp, solref and the violation x = pos - margin.
+// The stiffness and damping of MuJoCo's soft constraints, from solimp, solref and the violation x = pos - margin.
 //
 //   I = d0 + y (dmax - d0),  y a sigmoid of |x|/width in two pieces of order p that meet at `midpoint`      (1)
 //     piece: b = x/mid (or (1-x)/(1-mid)),  s = mid (or 1-mid),  y = s b^p (or 1 - s b^p)
 //   standard form, solref = (timeconst, dampratio):  K = 1/(dmax timeconst dampratio)^2,  B = 2/(dmax timeconst)      (2)
 //   direct form, both <= 0:  K = -solref0/dmax^2,  B = -solref1/dmax                                  (3)
-// Source: MuJoCo, Computation, section Constraint model: Parameters. refsafe raises timeconst to 2 h, solimp is clipped to its
-// range: no derivative there. Where width is zero I is the mean.
+// Source: MuJoCo, Computation, section Constraint model: Parameters. refsafe raises timeconst to 2 h, and solimp is clipped to
+// its range: there is no derivative there. If width is zero, I is the mean.
 #pragma once
 
 #include "revolute/model/model.hpp"
@@ -13,14 +13,14 @@
 
 namespace revolute {
 
-constexpr double least_value = 1e-15, least_impedance = 1e-4, most_impedance = 0.9999;  // MuJoCo's
+constexpr double least_value = 1e-15, least_impedance = 1e-4, most_impedance = 0.9999;  // as in MuJoCo
 
 template <class Real>
 struct Impedance {
   Real value, slope;  // I, dI/dx
   Real most;          // dmax, within its range
 };
-// Its derivatives by solimp.
+// The derivatives of I by solimp.
 template <class Real>
 struct ImpedanceSlopes {
   Real by_solimp[5];

@@ -1,13 +1,13 @@
-// What the integrators implicitfast and implicit solve for where forces depend on velocity by more than a diagonal:
+// The system of the integrators implicitfast and implicit, for forces whose dependence on velocity is more than a diagonal:
 //   N = M + E + h dC/dv,  N a^ = M a                                                          (1)
-// with dC/dv in the trees that are gyroscopic: all of them (implicit), or those of a single free joint (implicitfast). It is
+// dC/dv is included for the gyroscopic trees: all trees (implicit), or those of a single free joint (implicitfast). It is
 // not symmetric; an entry couples a degree of freedom with its ancestors, as in mass_matrix.hpp. Column j, for k beyond j:
 //   dV_k = S_j,   dA_k = dA_p + v_k (dV_base x S_k) + [k = j] V_base x S_j,                    (2)
 //   dF_k = I_k dA_k + S_j x* I_k V_k + V_k x* I_k S_j,   (dC/dv)_ij = S_i . (sum of dF beyond i)
 // Factors N = P Q from the leaves on, P with unit diagonal: N_ij -= N_ik N_kj / N_kk.
 // Source: Featherstone 2008, section 5.3, differentiated by v.
 //
-// Adjoint: C is quadratic in v, so  p . (dC/dv) a^ = (p . C(v + a^) - p . C(v - a^))/2, whose gradient by the configuration, v and
+// Adjoint: C is quadratic in v, so  p . (dC/dv) a^ = (p . C(v + a^) - p . C(v - a^))/2. Its gradient by the configuration, v and
 // parameters is two sweeps of acceleration.hpp.                                                (3)
 #pragma once
 
@@ -19,10 +19,10 @@ namespace revolute {
 
 template <class Real>
 struct ImplicitVelocity {
-  Real *lower, *upper;  // rows as of the mass matrix: N_kj, and N_jk; factors: Q with 1/N_kk, P
+  Real *lower, *upper;  // rows as in the mass matrix: N_kj, and N_jk; factors: Q with 1/N_kk, P
   Motion<Real>* dA;     // [nv] scratch
   Force<Real>* dF;      // [nv] scratch
-  // of (3), at v + a^ and v - a^
+  // for (3), at v + a^ and v - a^
   Real* velocity[2];
   Motion<Real>* V[2];
   Acceleration<Real> plus, minus;
@@ -149,7 +149,7 @@ REVOLUTE_HD inline Kinematics<Real> at_velocity(Kinematics<Real> kin, Motion<Rea
   return kin;
 }
 
-// What (3) needs.
+// Computes what (3) needs.
 template <class Real>
 REVOLUTE_HD void record_implicit_velocity(const Model& model, const Parameters<Real>& parameters,
                                           const Kinematics<Real>& kin, const Real* qvel, const Real* a_next,

@@ -8,7 +8,7 @@
 
 namespace revolute {
 
-// How long each tree moves: `all`, plus `sign` times its own number where there are any.
+// How long each tree moves: `all`, plus `sign` times the tree's own number if `of_trees` is given.
 template <class Real>
 struct Duration {
   Real all;

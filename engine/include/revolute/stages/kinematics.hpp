@@ -1,18 +1,18 @@
-// Kinematics: where every link is, its axes, its velocity, and its inertia in world axes.
+// Kinematics: the pose, axes, velocity, and inertia in world axes of every link.
 //
 // Source: Featherstone 2008, sections 4.1 and 5.3, in world axes at each tree's reference point.
 //   V_k = V_p + S_k qvel_k                                                                    (1)
 //   I_k = inertia of link k at the reference point                                            (2)
-// Mocap bodies are where the inputs have them, with quaternions normalized.
+// The inputs give the poses of mocap bodies, with quaternions normalized.
 // Reads qpos, qvel, link inertias, poses of mocap bodies. Writes origin, links, mocap, S, V, I.
 //
-// Adjoint. Moving joint j by dq displaces all that lies beyond it rigidly by the twist S_j dq, so the whole stage is
-// pulled back by moments: a cotangent S_bar on an axis that link c carries is the moment S x* S_bar on c         (3)
-// (from (d x S) . S_bar = d . (S x* S_bar)), an inertia gives its displacement moment, contact points give theirs;  (4)
+// Adjoint. Moving joint j by dq displaces everything beyond it rigidly by the twist S_j dq, so moments pull the whole stage
+// back. A cotangent S_bar on an axis that link c carries is the moment S x* S_bar on c               (3)
+// (from (d x S) . S_bar = d . (S x* S_bar)); an inertia gives its displacement moment, contact points give theirs;   (4)
 //   qpos_bar_j += S_j . (sum of the moments beyond j).                                        (5)
-// A mocap body is displaced by the moments on it and on the trees that it carries, (n; f) about the world's origin:
+// A mocap body is displaced by the moments on it and on the trees it carries, (n; f) about the world's origin:
 //   mocap_pos_bar += f,   the cotangent of a rotation in world axes is n - x_mocap x f        (6)
-// The reference point is a choice of coordinates that no result depends on; it is held fixed in the differentiation.
+// The reference point is a choice of coordinates. No result depends on it, so the derivative holds it fixed.
 // The cotangents of V come from the stages that use it.
 #pragma once
 
@@ -46,8 +46,8 @@ template <class Bar>
 struct KinematicsCotangent {
   Force<Bar>* S;         // [nv]
   RigidInertia<Bar>* I;  // [nv]
-  Force<Bar>* moment;    // [nv] cotangent by a rigid displacement of the link
-  Force<Bar>* mocap;     // [nmocap] the same of mocap bodies, about the world's origin
+  Force<Bar>* moment;    // [nv] cotangent of a rigid displacement of the link
+  Force<Bar>* mocap;     // [nmocap] the same for mocap bodies, about the world's origin
 
   KinematicsCotangent(const Model& model, Arena& arena)
       : S(arena.take<Force<Bar>>(model.nv)),
@@ -55,7 +55,7 @@ struct KinematicsCotangent {
         moment(arena.take<Force<Bar>>(model.nv)),
         mocap(arena.take<Force<Bar>>(model.nmocap)) {}
 
-  // The moment of what is displaced with a link; null for the world.
+  // The moment of everything that moves with a link; null for the world.
   REVOLUTE_HD Force<Bar>* moment_of(int link) const {
     if (is_mocap(link)) return mocap + mocap_index(link);
     return is_world(link) ? nullptr : moment + link;
@@ -69,7 +69,7 @@ struct KinematicsCotangent {
   }
 };
 
-// Where a link is that is not the world: about the reference point of its tree, of a mocap body about the world's origin.
+// Placement of a link other than the world: about its tree's reference point, or the world's origin for a mocap body.
 template <class Real>
 REVOLUTE_HD inline const Placement<Real>& placement(const Kinematics<Real>& kin, int link) {
   return is_mocap(link) ? kin.mocap[mocap_index(link)] : kin.links[link];
@@ -134,7 +134,7 @@ REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& paramete
       out.I[k] = to_world(parameters.inertia[k], out.links[k].R, out.links[k].p);  // (2)
 }
 
-// (6), when the moments on links are summed towards the roots.
+// (6), once the moments on links are summed towards the roots.
 template <class Real, class Bar>
 REVOLUTE_HD void mocap_adjoint(const Model& model, const Parameters<Real>& parameters,
                                const Kinematics<Real>& at, KinematicsCotangent<Bar>& bar,
@@ -157,7 +157,7 @@ REVOLUTE_HD void mocap_adjoint(const Model& model, const Parameters<Real>& param
   }
 }
 
-// Adds to qpos_bar (tangent, nv), to the link inertias' cotangents and those of mocap bodies' poses; uses up `bar`.
+// Adds to qpos_bar (tangent, nv) and to the cotangents of the link inertias and the mocap bodies' poses; uses up `bar`.
 template <class Real, class Bar>
 REVOLUTE_HD void kinematics_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const Kinematics<Real>& at, KinematicsCotangent<Bar>& bar, Bar* qpos_bar,

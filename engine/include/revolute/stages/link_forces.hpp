@@ -1,6 +1,6 @@
-// Forces on links besides those of joints and constraints: gravity compensation, and a medium's resistance (medium.hpp).
+// Forces on links from other sources than joints and constraints: gravity compensation and a medium's resistance (medium.hpp).
 //
-//   compensation:  the force -m g at the mass centre, of the masses m that are compensated (body_mass gravcomp)        (1)
+//   compensation:  the force -m g at the mass centre, for the compensated masses m (body_mass gravcomp)                (1)
 // Source: MuJoCo, Computation, section Passive forces.
 //
 // Adjoint. Under the cotangent tau_bar of generalized forces, links move with T:  L = sum over links of T . (wrench).
@@ -12,9 +12,9 @@ namespace revolute {
 
 template <class Real>
 struct LinkForceSums {
-  Force<Real>* compensation;  // [nv] of a link and those beyond it
+  Force<Real>* compensation;  // [nv] on a link and those beyond it
   Force<Real>* medium;        // [nv]
-  Force<Real>* applied;       // [nv] of applied_wrenches.hpp
+  Force<Real>* applied;       // [nv] from applied_wrenches.hpp
   Real* lift;                 // [nv] generalized forces of the compensation
 
   LinkForceSums(const Model& model, Arena& arena)
@@ -53,7 +53,7 @@ REVOLUTE_HD void add_medium_forces(const Model& model, const Kinematics<Real>& k
   for (int k = 0; any_medium(model) && k < model.nv; ++k) tau[k] += dot(kin.S[k], forces.medium[k]);
 }
 
-// From the cotangent of lift; T is scratch. Adds to kin_bar and parameters_bar.
+// Starts from the cotangent of lift; T is scratch. Adds to kin_bar and parameters_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void compensation_adjoint(const Model& model, const Parameters<Real>& parameters,
                                       const Kinematics<Real>& kin, const LinkForceSums<Real>& at,

@@ -5,12 +5,12 @@
 
 namespace revolute {
 
-// Reference point of a link's tree; the world's origin for the world and mocap bodies.
+// Reference point of a link's tree, or the world's origin for the world and mocap bodies.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> tree_origin(const Model& model, const Kinematics<Real>& kin, int link) {
   return link < 0 ? zero3<Real>() : kin.origin[model.dofs[link].tree];
 }
-// A direction given in a link's frame.
+// World direction of a direction given in a link's frame.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> world_direction(const Kinematics<Real>& kin, int link,
                                                  const Vector3<Real>& local) {
@@ -31,7 +31,7 @@ REVOLUTE_HD inline Vector3<Real> world_point(const Model& model, const Kinematic
   if (is_mocap(link)) return frame.p + frame.R * vector3<Real>(local);
   return kin.origin[model.dofs[link].tree] + frame.p + frame.R * vector3<Real>(local);
 }
-// Adds a moment about the world's origin to a link's.
+// Adds a moment about the world's origin to a link's moment.
 template <class Real, class Bar>
 REVOLUTE_HD inline void add_world_moment(const Model& model, const Kinematics<Real>& kin, int link,
                                          const Force<Bar>& moment, KinematicsCotangent<Bar>& kin_bar) {

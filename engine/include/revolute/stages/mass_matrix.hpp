@@ -32,7 +32,7 @@ struct MassMatrix {
   REVOLUTE_HD Real* row(const Model& model, int k) { return entries + model.mass_rows[k]; }
   REVOLUTE_HD const Real* row(const Model& model, int k) const { return entries + model.mass_rows[k]; }
 };
-// L without its unit diagonal; in its place stands 1/D.
+// L without its unit diagonal; the diagonal holds 1/D instead.
 template <class Real>
 struct MassFactors {
   Real* entries;
@@ -64,7 +64,7 @@ REVOLUTE_HD void mass_matrix(const Model& model, const Parameters<Real>& paramet
   }
 }
 
-// What M x gets from row k.
+// The part of M x that row k gives.
 template <class Real, class X>
 REVOLUTE_HD inline void add_row_times(const Model& model, const MassMatrix<Real>& M, int k, const X* x,
                                       X* y) {
@@ -82,14 +82,14 @@ template <class Real, class X>
 REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const X* x, X* y) {
   for (int k = 0; k < model.nv; ++k) add_row_times(model, M, k, x, y);
 }
-// The same for whole trees alone, whose degrees of freedom are listed from the leaves on.
+// The same for whole trees, whose degrees of freedom are listed from the leaves on.
 template <class Real, class X>
 REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const int* dofs, int count,
                           const X* x, X* y) {
   for (int i = count - 1; i >= 0; --i) add_row_times(model, M, dofs[i], x, y);
 }
 
-// (2) of M + diag(added) + coupling, whose entries are as those of M; both may be null
+// (2) for M + diag(added) + coupling; the coupling is laid out as M. Both may be null.
 template <class Real>
 REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const Real* added,
                            const Real* coupling, MassFactors<Real>& out) {
@@ -111,8 +111,8 @@ REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const 
   }
 }
 
-// x = M^-1 x, with the sums of newton_matrix.hpp in the same order: an environment that nothing touches has the same bits
-// where its neighbours have constraints
+// x = M^-1 x, with the sums of newton_matrix.hpp in the same order: an environment without contacts has the same bits when its
+// neighbours have constraints
 template <class Real, class X>
 REVOLUTE_HD void solve(const Model& model, const MassFactors<Real>& factors, X* x) {
   for (int k = model.nv - 1; k >= 0; --k) {

@@ -1,9 +1,9 @@
-// Sums over the bodies of a subtree: mass centre, momentum, and the force that moves it.
+// Sums over the bodies of a subtree: mass centre, momentum, and the force that moves the subtree.
 //
-// With I the inertia of a body, V and A of its link, all about its tree's reference point o, moved to the world's origin:
+// Take the inertia I of a body, and V and A of its link, about its tree's reference point o. Moved to the world's origin,
 //   h = sum m (o + c),  m = sum m,    P = sum I V,                                            (1)
-//   F = sum I A + V x* I V - (wrenches of contacts, connect and weld on the bodies, and applied ones)  (2)
-// Adjoint, from a cotangent M = (M_n; M_f) of P or F, which is a motion and becomes (M_n; M_f + M_n x o) at o:
+//   F = sum I A + V x* I V - (wrenches of contacts, connect and weld on the bodies, and applied wrenches)  (2)
+// Adjoint, from a cotangent M = (M_n; M_f) of P or F. It is a motion and becomes (M_n; M_f + M_n x o) at o:
 //   P:  V_bar += I M,   I_bar += (M, V)                                                       (3)
 //   F:  A_bar += I M,   V_bar -= M x* I V + I (V x M),   I_bar += (M, A) - (V x M, V)          (4)
 // as bilinear forms. Source: Featherstone 2008, section 5.3.
@@ -27,7 +27,7 @@ REVOLUTE_HD inline RigidInertia<Real> world_inertia(const Parameters<Real>& para
   if (is_world(link)) return parameters.bodies[body];
   return to_world(parameters.bodies[body], placement(kin, link).R, placement(kin, link).p);
 }
-// A force about o as one about the world's origin, and a cotangent back.
+// Moves a force from o to the world's origin, and a cotangent back.
 template <class Real>
 REVOLUTE_HD inline Force<Real> at_world_origin(const Vector3<Real>& o, const Force<Real>& F) {
   return {F.n + cross(o, F.f), F.f};
@@ -91,7 +91,7 @@ REVOLUTE_HD void subtree_adjoint(const Model& model, const Parameters<Real>& par
   }
 }
 
-// (2) without the wrenches, of a subtree that moves
+// (2) without the wrenches, for a subtree that moves
 template <class Real>
 REVOLUTE_HD Force<Real> subtree_inertial_force(const Model& model, const Parameters<Real>& parameters,
                                                const Kinematics<Real>& kin, const Motion<Real>* A,

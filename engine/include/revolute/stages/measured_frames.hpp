@@ -1,10 +1,10 @@
-// Frames that are fixed in links: pose, velocity and acceleration, and their adjoints.
+// Frames fixed in links: pose, velocity and acceleration, and their adjoints.
 //
 // With r from the reference point of the tree to the frame's origin, V = (w; v_0) and A of the link:
 //   v = v_0 + w x r,   a = a_0 + alpha x r + w x v                                            (1)
-// A has the acceleration -g of the world (acceleration.hpp), as what MuJoCo's sensors measure.
+// A includes the acceleration -g of the world (acceleration.hpp), as MuJoCo's sensors measure it.
 // Adjoint: a cotangent p_bar of the origin and a moment `turn` (d loss = turn . small rotation of the frame) act on the link as
-// the force (r x p_bar + turn; p_bar) in KinematicsCotangent::moment. Of (1):
+// the force (r x p_bar + turn; p_bar) in KinematicsCotangent::moment. For (1):
 //   V_bar += (w_bar + r x v_bar; v_bar),   p_bar += v_bar x w                                 (2)
 //   A_bar += (alpha_bar + r x a_bar; a_bar),   p_bar += a_bar x alpha,   v_bar += a_bar x w,   w_bar += v x a_bar   (3)
 #pragma once
@@ -17,7 +17,7 @@ namespace revolute {
 
 template <class Real>
 struct MeasuredFrame {
-  Vector3<Real> r, p;  // from the reference point, in the world
+  Vector3<Real> r, p;  // r: from the reference point; p: in the world
   Matrix3<Real> R;
 };
 
@@ -90,7 +90,7 @@ REVOLUTE_HD Quaternion<Real> place_quaternion(const Model& model, const Paramete
   return normalized(out * constant(place.orientation));
 }
 
-// What the adjoints of all frames add to.
+// The cotangents that the adjoints of all frames add to.
 template <class Real>
 struct LinkCotangents {
   KinematicsCotangent<Real> kinematics;

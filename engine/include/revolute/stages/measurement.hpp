@@ -1,13 +1,13 @@
-// Measurement: numbers in the task space and MuJoCo's sensors at one state, from a list of probes (model/probe.hpp).
+// Measurement: numbers in the task space and MuJoCo's sensors, at one state, from a list of probes (model/probe.hpp).
 //
-// With p, R, v, w of a frame, those of a reference frame with index r (the world where there is none), d = p - p_r:
+// With p, R, v, w of a frame, index r for its reference frame (the world if there is no reference), and d = p - p_r:
 //   position R_r' d,   rotation R_r' R,   angular velocity R_r' (w - w_r),                    (1)
 //   linear velocity R_r' (v - v_r - w_r x d)                                                  (2)
-// local ones are R' v, R' w, R' a. Sums over subtrees are those of measured_bodies.hpp:
+// Local quantities are R' v, R' w, R' a. Sums over subtrees come from measured_bodies.hpp:
 //   com = h/m,   velocity P_f/m,   angular momentum about the com P_n - com x P_f             (3)
-// What acts at the joint that carries a body is F of its subtree there: force R' F_f, torque R' (F_n - p x F_f)    (4)
-// Probes of the acceleration take it and the forces of constraints from soft_stage.hpp, at the given control.
-// A sensor with a cutoff is clamped, and has no derivative beyond it. Not differentiated: which contacts a touch sensor feels.
+// The wrench at the joint that carries a body is F of its subtree: force R' F_f, torque R' (F_n - p x F_f)         (4)
+// Probes of the acceleration take it, and the constraint forces, from soft_stage.hpp at the given control.
+// A sensor is clamped at its cutoff and has no derivative beyond it. Not differentiated: which contacts a touch sensor feels.
 // Source: MuJoCo, XML reference, section sensor.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace revolute {
 
 template <class Real>
 struct Measurement {
-  Kinematics<Real> own;  // without an acceleration; with one those of the stage count
+  Kinematics<Real> own;  // used without an acceleration; with one the stage's kinematics are used
   SoftStage<Real> stage;
   Real* raw;      // before the cutoff
   Real* no_ctrl;  // [nu] zeros
@@ -50,7 +50,7 @@ REVOLUTE_HD inline bool is_frame(ProbeKind kind) {
          (kind >= ProbeKind::local_acceleration && kind <= ProbeKind::torque);
 }
 
-// A frame with its reference, and how they move.
+// A frame with its reference, and the motion of both.
 template <class Real>
 struct FramePair {
   MeasuredFrame<Real> of, reference;
@@ -81,7 +81,7 @@ REVOLUTE_HD inline Vector3<Real> relative_velocity(const FramePair<Real>& pair) 
 REVOLUTE_HD inline bool holds_bodies(const Equality& equality) {
   return equality.type == EqualityType::connect || equality.type == EqualityType::weld;
 }
-// An actuator on a hinge or slide, without activation; others are not measured. `ctrl` may be null where no force is asked for.
+// An actuator on a hinge or slide, without activation; others are not measured. `ctrl` may be null if no force is asked for.
 template <class Real>
 REVOLUTE_HD ActuatorState<Real> joint_actuator(const Model& model, const Parameters<Real>& parameters, int a,
                                                const Real* qpos, const Real* qvel, const Real* ctrl,
@@ -89,7 +89,7 @@ REVOLUTE_HD ActuatorState<Real> joint_actuator(const Model& model, const Paramet
   const ActuationInput<Real> input = {qpos, qvel, ctrl ? ctrl : at.no_ctrl, nullptr, nullptr};
   return actuator_state(model, parameters, a, input);
 }
-// Forces of the constraints on the bodies of a subtree, about the world's origin: visit(constraint, row, side, wrench at the
+// Constraint forces on the bodies of a subtree, about the world's origin: calls visit(constraint, row, side, wrench at the
 // reference point of its link, that point).
 template <class Real, class Visit>
 REVOLUTE_HD void for_wrenches(const Model& model, const SoftStage<Real>& stage, const Probes& probes,
@@ -135,7 +135,7 @@ REVOLUTE_HD Force<Real> subtree_force(const Model& model, const Parameters<Real>
   return out;
 }
 
-// Contacts in the zone of a touch sensor: visit(row of the normal force, 1 where it counts).
+// Calls visit(row of the normal force, 1 if it counts, else 0) for the contacts in the zone of a touch sensor.
 template <class Real, class Visit>
 REVOLUTE_HD void for_touches(const Model& model, const SoftStage<Real>& stage, const Probe& probe,
                              const MeasuredFrame<Real>& frame, const Visit& visit) {
@@ -161,7 +161,7 @@ REVOLUTE_HD void for_touches(const Model& model, const SoftStage<Real>& stage, c
   }
 }
 
-// The limits of a joint: visit(limit, row, gap - margin, 1 where it acts); `index` is the first degree of freedom.
+// Calls visit(limit, row, gap - margin, 1 if it acts) for the limits of a joint; `index` is the first degree of freedom.
 template <class Real, class Visit>
 REVOLUTE_HD void for_limits(const Model& model, const Parameters<Real>& parameters, const Real* qpos, int dof,
                             const Visit& visit) {
@@ -174,7 +174,7 @@ REVOLUTE_HD void for_limits(const Model& model, const Parameters<Real>& paramete
     visit(i, J, x, indicator<Real>(less(x, Real(0))));
   }
 }
-// The row of a limit, -1 where it does not act.
+// The row of a limit, or -1 if the limit does not act.
 template <class Real>
 REVOLUTE_HD inline int limit_row_of(const SoftConstraints<Real>& constraints, int limit) {
   for (int i = 0; i < constraints.count; ++i)
@@ -321,7 +321,7 @@ REVOLUTE_HD void measure_probe(const Model& model, const Parameters<Real>& param
 
 }  // namespace detail
 
-// values [probes.size]; `record`: for measurement_adjoint(). `ctrl` may be null where probes.ctrl is false.
+// Fills values [probes.size]; `record` prepares measurement_adjoint(). `ctrl` may be null if probes.ctrl is false.
 template <class Real>
 REVOLUTE_HD void measurement(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
                              const Real& time, const Real* qpos, const Real* qvel, const Real* ctrl,

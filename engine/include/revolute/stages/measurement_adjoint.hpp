@@ -1,8 +1,8 @@
-// The reverse of measurement.hpp: cotangents of the measured numbers become those of the state, the control and parameters.
+// The reverse of measurement.hpp: pulls cotangents of the measured numbers back to the state, the control and parameters.
 //
-// Each probe adds to the cotangents of frames, links, bodies and rows of constraints. The links' are then summed towards the
-// roots (kinematics.hpp, acceleration.hpp), which leaves a_bar of the acceleration; soft_stage.hpp pulls it and the cotangents of
-// the constraints' forces back. With y_bar of a number, g = R_r y_bar (or R y_bar of a local one):
+// Each probe adds to the cotangents of frames, links, bodies and rows of constraints. The links' cotangents are then summed
+// towards the roots (kinematics.hpp, acceleration.hpp), which leaves a_bar of the acceleration. soft_stage.hpp pulls back a_bar
+// and the cotangents of the constraints' forces. With y_bar of a number, g = R_r y_bar (or R y_bar of a local one):
 //   R_r' u:  u_bar = g,  turn_r -= u x g;    a column e of R:  turn += e x e_bar              (1)
 #pragma once
 
@@ -29,7 +29,7 @@ struct MeasurementAdjointWorkspace {
   }
 };
 
-// Where the cotangents of the inputs are added: tangents of the configuration [nv], velocities, controls, parameters.
+// The cotangents of the inputs, which are added to: configuration tangents [nv], velocities, controls, parameters.
 template <class Real>
 struct InputCotangents {
   Real *qpos, *qvel, *ctrl;
@@ -173,7 +173,7 @@ REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real
     momentum_bar.v = inverse * y;
     mass_bar = -inverse * inverse * dot(P, y);
   } else {
-    const Vector3<Real> com_bar = -cross(P, y);  // of -y . (com x P)
+    const Vector3<Real> com_bar = -cross(P, y);  // from -y . (com x P)
     momentum_bar = {y, cross(com, y)};
     h_bar = inverse * com_bar;
     mass_bar = -inverse * dot(com, com_bar);
@@ -182,7 +182,7 @@ REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real
                   *inputs.parameters);
 }
 
-// From the cotangents of an actuator's length, velocity and force.
+// Starts from the cotangents of an actuator's length, velocity and force.
 template <class Real>
 REVOLUTE_HD void actuator_probe_adjoint(const Model& model, const Parameters<Real>& parameters, int a,
                                         const Real* qpos, const Real* qvel, const Real* ctrl,
@@ -294,7 +294,7 @@ REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& param
   }
 }
 
-// The links' cotangents of V and A towards the roots: to those of S, qvel and gravity, and a_bar.
+// Sums the links' cotangents of V and A towards the roots: gives those of S, qvel and gravity, and a_bar.
 template <class Real>
 REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const Measurement<Real>& at,
                                      MeasurementAdjointWorkspace<Real>& ws,
@@ -327,7 +327,7 @@ REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const
 
 }  // namespace detail
 
-// Adds to `inputs`. `at` is the workspace of measurement() at this state; bar [probes.size].
+// Adds to `inputs`. `at` must be the workspace of measurement() at this state; bar has [probes.size].
 template <class Real>
 REVOLUTE_HD void measurement_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const Probes& probes, const Real* qpos, const Real* qvel,

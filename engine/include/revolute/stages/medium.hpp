@@ -1,7 +1,7 @@
 // A medium's resistance to bodies.
 //
-// Each body, or each ellipsoid, that the medium resists has axes A at a point x of its link. With u = (w, v) its velocity in the
-// medium along these axes, the medium exerts g(u) = (n, f):
+// Each body, or each ellipsoid, that the medium resists has axes A at a point x of its link. Its velocity in the medium along
+// these axes is u = (w, v). The medium then exerts g(u) = (n, f):
 //   a body's inertia box, at the mass centre:  f_i = -(a + b_i |v_i|) v_i,   n_i = -(c + d_i |w_i|) w_i                     (1)
 //     a and c come from viscosity, b and d from density and the sides of the box (parameter_map.hpp)
 //   ellipsoids:  ellipsoid_forces.hpp                                                         (2)
@@ -10,9 +10,9 @@
 // implicitfast takes the symmetric part of dg/du.
 // Source: MuJoCo, Computation, section Passive forces; mjd_passive_vel.
 //
-// Adjoint. With y = J tau_bar of (1) and (2), L = y.g(u), and so u_bar = (dg/du)' y. Of (3), under -p'E a^:
+// Adjoint. With y = J tau_bar, (1) and (2) give L = y.g(u), so u_bar = (dg/du)' y. For (3), -p'E a^ gives
 //   L = h y.(dg/du) x,   y = J p,  x = J a^                                                   (4)
-// depends on the configuration by y, x and u alike. Each of these velocities is pulled back by `pull_back_velocity`.
+// L depends on the configuration through y, x and u. `pull_back_velocity` pulls each of these velocities back.
 #pragma once
 
 #include "revolute/stages/ellipsoid_forces.hpp"
@@ -22,7 +22,7 @@
 namespace revolute {
 
 REVOLUTE_HD inline bool any_medium(const Model& model) { return model.nmedium + model.nellipsoid > 0; }
-// Whether there is (3).
+// Whether the model has (3).
 REVOLUTE_HD inline bool implicit_medium(const Model& model) {
   return any_medium(model) &&
          (model.integrator == Integrator::implicitfast || model.integrator == Integrator::implicit);
@@ -30,21 +30,21 @@ REVOLUTE_HD inline bool implicit_medium(const Model& model) {
 
 namespace detail {
 
-// Where the medium acts on a link.
+// The place at which the medium acts on a link.
 template <class Real>
 struct MediumPlace {
   int link;
   Matrix3<Real> A;
-  Vector3<Real> arm;  // from the reference point
+  Vector3<Real> arm;  // from the reference point to the place
 
-  // The velocity of the place, less that of the medium, along the axes; `V`: of the link.
+  // The velocity of the place along its axes, relative to the medium; `V` is that of the link.
   template <class X>
   REVOLUTE_HD Motion<X> local(const Motion<X>& V, const double* wind) const {
     Vector3<X> moved = V.v + cross(V.w, arm);
     if (wind) moved = moved - vector3<X>(wind);
     return {transpose_times(A, V.w), transpose_times(A, moved)};
   }
-  // A local wrench at the reference point.
+  // Moves a local wrench to the reference point.
   template <class X>
   REVOLUTE_HD Force<X> wrench(const Force<X>& g) const {
     Force<X> out = force_at(arm, A * g.f);
@@ -66,7 +66,7 @@ REVOLUTE_HD MediumPlace<Real> place_of_ellipsoid(const Model& model, const Kinem
   return {body.link, at.R * matrix3<Real>(body.axes), at.p + at.R * vector3<Real>(body.position)};
 }
 
-// (1): coefficients of component j, and the force.
+// (1): the coefficients of component j, and the force.
 template <class Real>
 REVOLUTE_HD inline const Real& viscous_of(const MediumDrag<Real>& drag, int j) {
   return drag.viscous[j < 3 ? 1 : 0];
@@ -95,7 +95,7 @@ REVOLUTE_HD inline Real box_slope(const MediumDrag<Real>& drag, const Motion<Rea
   return viscous_of(drag, j) + Real(2) * square_of(drag, j) * abs(component(u, j));
 }
 
-// Adds the cotangent u_bar of local(V): to the twist's in `twist_bar`, to the link's moment, to the arm's.
+// Adds the cotangent u_bar of local(V): to `twist_bar` of the twist, to the link's moment, and to the arm's cotangent.
 template <class Real, class X, class Bar>
 REVOLUTE_HD void pull_back_velocity(const MediumPlace<Real>& place, const Motion<X>& V, const double* wind,
                                     const Force<Bar>& u_bar, Force<Bar>& twist_bar, Force<Bar>& moment,
@@ -117,7 +117,7 @@ REVOLUTE_HD inline Combined<A, B> product(const Motion<A>& y, const Force<B>& g)
 
 }  // namespace detail
 
-// Adds the wrenches on links.
+// Adds the medium's wrenches on links.
 template <class Real>
 REVOLUTE_HD void medium_wrenches(const Model& model, const Parameters<Real>& parameters,
                                  const Kinematics<Real>& kin, Force<Real>* out) {
@@ -133,8 +133,8 @@ REVOLUTE_HD void medium_wrenches(const Model& model, const Parameters<Real>& par
   }
 }
 
-// From the cotangent of tau; T is scratch. Adds to F_v (cotangents of the links' velocities), kin_bar and parameters_bar.
-// `wrenches`: of each link and those beyond it.
+// Starts from the cotangent of tau; T is scratch. Adds to F_v (cotangents of the links' velocities), kin_bar and
+// parameters_bar. `wrenches` has the wrenches on each link and those beyond it.
 template <class Real, class Bar>
 REVOLUTE_HD void medium_adjoint(const Model& model, const Parameters<Real>& parameters,
                                 const Kinematics<Real>& kin, const Force<Real>* wrenches, const Bar* tau_bar,
@@ -189,7 +189,7 @@ REVOLUTE_HD void medium_adjoint(const Model& model, const Parameters<Real>& para
 
 namespace detail {
 
-// -dg/du, by columns.
+// -dg/du, column by column.
 template <class Real>
 struct MediumSlope {
   Force<Real> column[6];
@@ -225,8 +225,8 @@ REVOLUTE_HD MediumSlope<Real> slope_of_ellipsoid(const Model& model, const Mediu
 
 }  // namespace detail
 
-// Adds (3) to a matrix whose rows are those of the mass matrix; `upper`: the entries on the other side of the diagonal, or null
-// where the matrix is symmetric.
+// Adds (3) to a matrix with the rows of the mass matrix; `upper` holds the entries on the other side of the diagonal, or is
+// null if the matrix is symmetric.
 template <class Real>
 REVOLUTE_HD void add_medium_slopes(const Model& model, const Parameters<Real>& parameters,
                                    const Kinematics<Real>& kin, Real h, Real* lower, Real* upper) {

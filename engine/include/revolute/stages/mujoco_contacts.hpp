@@ -1,6 +1,6 @@
-// Contacts as MuJoCo finds them, for the pairs for which it has a closed formula (collision/mujoco): number, points, frames and
-// gaps. A contact exists when a pair's formula gives it for gaps below margin + gap of the pair; it acts below the margin.
-// Reads links. Not differentiated: which points a pair gives, which feature is nearest.
+// MuJoCo's contacts for the pairs for which it has a closed formula (collision/mujoco): number, points, frames and gaps.
+// A contact exists if the pair's formula gives it for gaps below margin + gap of the pair; it acts below the margin.
+// Reads links. Not differentiated: the choice of points of a pair, the choice of the nearest feature.
 #pragma once
 
 #include "revolute/collision/mujoco/capsule_box.hpp"
@@ -15,7 +15,7 @@ template <class Real>
 REVOLUTE_HD inline MaskOf<Real> everywhere() {
   return less(Real(0), Real(1));
 }
-// Distance up to which contacts are looked for.
+// Contacts are searched up to this distance.
 REVOLUTE_HD inline double reach(const Candidate& candidate) { return candidate.margin + candidate.gap; }
 
 template <class Real>
@@ -23,7 +23,7 @@ REVOLUTE_HD inline Box<double> box_of_lane(const Box<Real>& box, int lane) {
   return {get_lane(box.R, lane), get_lane(box.centre, lane), get_lane(box.half, lane)};
 }
 
-// The first tangent's axis: a capsule's own against a plane, else MuJoCo's default.
+// The axis of the first tangent: the capsule's own axis against a plane, else MuJoCo's default.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> frame_axis(const Model& model, const Kinematics<Real>& kin,
                                             const Candidate& candidate, const Vector3<Real>& normal) {
@@ -31,7 +31,7 @@ REVOLUTE_HD inline Vector3<Real> frame_axis(const Model& model, const Kinematics
   return default_axis(normal);
 }
 
-// Points against a plane: `give(slot, point, radius, exists)` gets each.
+// Finds the points against a plane; calls `give(slot, point, radius, exists)` for each.
 template <class Real, class Give>
 REVOLUTE_HD void plane_points(const Model& model, const Kinematics<Real>& kin, const Candidate* slots,
                               const Give& give) {
@@ -69,7 +69,7 @@ REVOLUTE_HD void plane_points(const Model& model, const Kinematics<Real>& kin, c
     give(s, world_point(model, kin, b.link, slots[s].point), candidate.radius, everywhere<Real>());
 }
 
-// The vertices of a mesh that touch a plane, by environment.
+// Finds the vertices of a mesh that touch a plane, per environment.
 template <class Real, class Give>
 REVOLUTE_HD void plane_mesh_points(const Model& model, const Kinematics<Real>& kin,
                                    const Candidate& candidate, MaskOf<Real> near, const Give& give) {
@@ -101,7 +101,7 @@ REVOLUTE_HD void plane_mesh_points(const Model& model, const Kinematics<Real>& k
   }
 }
 
-// Points of two boxes; `boxes` gets what the adjoint needs.
+// Finds the points of two boxes; `boxes` gets the data for the adjoint.
 template <class Real, class Give>
 REVOLUTE_HD void box_box_points(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
                                 MaskOf<Real> near, const Give& give) {
@@ -133,7 +133,7 @@ REVOLUTE_HD void box_box_points(const Model& model, const Kinematics<Real>& kin,
   }
 }
 
-// Two shapes of which none is a plane or a mesh: point `slot`, and where it exists.
+// Two shapes, neither a plane nor a mesh: returns point `slot`, and the environments in which it exists.
 template <class Real>
 REVOLUTE_HD ContactPoint<Real> round_touch(const Model& model, const Kinematics<Real>& kin,
                                            const Candidate& candidate, MaskOf<Real>& exists) {
@@ -161,7 +161,7 @@ REVOLUTE_HD ContactPoint<Real> round_touch(const Model& model, const Kinematics<
   }
 }
 
-// The points of a capsule against a box.
+// Finds the points of a capsule against a box.
 template <class Real, class Give>
 REVOLUTE_HD void capsule_box_points(const Model& model, const Kinematics<Real>& kin,
                                     const Candidate& candidate, const Give& give) {
@@ -174,7 +174,7 @@ REVOLUTE_HD void capsule_box_points(const Model& model, const Kinematics<Real>& 
   if (any(places.two)) give(1, capsule_box(places, A, Real(a.radius), B, 1), places.two);
 }
 
-// The reverse of all these: moments about the world's origin.
+// The reverse of all the functions above: moments about the world's origin.
 template <class Real, class Bar>
 REVOLUTE_HD PairMoments<Bar> box_box_adjoint(const Model& model, const Kinematics<Real>& kin,
                                              const Contact<Real>& contact, const ContactPoint<Bar>& bar) {

@@ -1,7 +1,7 @@
 // MuJoCo's muscle: force = gain(l, v) activation + bias(l), with normalized length L and velocity V:
 //   L0 = (range of the length)/(r1 - r0),  L = r0 + (l - lowest)/L0,  V = v/(L0 vmax)         (1)
 //   gain = -F FL(L) FV(V),   bias = -F FP(L)                                                  (2)
-// FL rises and falls by four pieces of parabolas between lmin and lmax, FV by two, FP is a parabola that goes on straight.
+// FL rises and falls in four pieces of parabolas between lmin and lmax, FV in two; FP is a parabola, then a straight line.
 // A negative F stands for scale/acc0; the model's builder puts it in.
 // Source: MuJoCo, Modeling, section Muscles. Not differentiated: the parameters.
 #pragma once
@@ -19,7 +19,7 @@ namespace detail {
 
 constexpr double least_muscle_value = 1e-15;
 
-// A piece that grows (or falls) as a half square of the distance from where it is flat.
+// A piece that grows (or falls) as half the square of the distance from its flat end.
 template <class Real>
 struct Curve {
   Real value, slope, curvature;

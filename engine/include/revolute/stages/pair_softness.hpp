@@ -1,10 +1,10 @@
-// Friction and softness of a pair of shapes in the contact model "mujoco", from those of its geoms, by MuJoCo's rules.
+// Friction and softness of a pair of shapes in the contact model "mujoco", from those of its geoms by MuJoCo's rules.
 //
 //   friction: the larger of the two, or that of the geom with priority; at least 1e-5                       (1)
 //   solimp:   w a + (1 - w) b                                                                               (2)
-//   solref:   the same; without priority and where one of the two is in direct form, the smaller numbers    (3)
-// A pair that the file names itself has numbers of its own, which are constants. Where two frictions are equal each gets half of
-// the cotangent (the central difference of max).
+//   solref:   as (2); with equal priorities and one of the two in direct form, the smaller numbers               (3)
+// A pair that the file names has its own numbers, which are constants. If the two frictions are equal, each gets half of the
+// cotangent (the central difference of max).
 #pragma once
 
 #include "revolute/model/parameters.hpp"
@@ -12,7 +12,7 @@
 
 namespace revolute {
 
-// The column of geom_friction of each of a pair's five coefficients.
+// The column of geom_friction for each of a pair's five coefficients.
 REVOLUTE_HD inline int friction_column(int coefficient) {
   return coefficient < 2 ? 0 : coefficient == 2 ? 1 : 2;
 }
@@ -40,7 +40,7 @@ REVOLUTE_HD FrictionShares<Real> friction_shares(const PairMixing& mixing, const
   out.b = select(least, Real(0), out.b);
   return out;
 }
-// Where (3) is (2).
+// The environments in which solref follows (2).
 template <class Real>
 REVOLUTE_HD MaskOf<Real> mixes_solref(const PairMixing& mixing, const Real& a, const Real& b) {
   const auto always = less(Real(0), Real(1));

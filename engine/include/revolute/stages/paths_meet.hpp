@@ -1,11 +1,11 @@
-// Whether two round shapes meet within the step, on the paths that they would take without contact.
+// Finds whether two round shapes meet within the step on their paths without contact.
 //
-// The plane between the nearest points of now lies ahead of a body that flies past an edge, and would turn it off. Here the two
-// are moved with the velocities v*, and the time at which they meet is found by Newton's method on the gap,
+// The plane between the points that are nearest now would deflect a body that flies past an edge. So the two shapes are moved
+// with the velocities v*, and Newton's method on the gap finds the time at which they meet,
 //   t += gap(t)/|speed(t)|,   speed = n . (v_b - v_a) at time t                                (1)
-// The gap of convex shapes on straight paths is convex in t, so that (1) comes from the left and never passes the first meeting;
-// it ends where they meet, where they part again (speed >= 0) or beyond the step. Rotations are taken to first order.
-// Not differentiated, as activity is not.
+// The gap of convex shapes on straight paths is convex in t, so (1) comes from the left and never passes the first meeting. It
+// ends when they meet, when they part again (speed >= 0) or beyond the step. Rotations are taken to first order.
+// Not differentiated, like activity.
 #pragma once
 
 #include "revolute/collision/capsule_capsule.hpp"
@@ -38,7 +38,7 @@ REVOLUTE_HD inline Segment<Real> moved_segment(const Model& model, const Kinemat
   out.axis += t * cross(at_link(V, geom.link).w, out.axis);
   return out;
 }
-// Of a sphere and a box that turns: the sphere goes round the box instead.
+// For a sphere and a turning box, the box keeps its axes and the sphere circles it instead.
 template <class Real>
 REVOLUTE_HD inline ContactPoint<Real> moved_sphere_box(const Model& model, const Kinematics<Real>& kin,
                                                        const Motion<Real>* V, const Geom& a, const Geom& b,
@@ -68,13 +68,13 @@ REVOLUTE_HD inline ContactPoint<Real> moved_touch(const Model& model, const Kine
   }
 }
 
-// The pairs that this is done for; planes have no edges.
+// The pairs that need this test; planes have no edges.
 REVOLUTE_HD inline bool is_round(Pair pair) {
   return pair == Pair::sphere_sphere || pair == Pair::sphere_capsule || pair == Pair::capsule_capsule ||
          pair == Pair::sphere_box;
 }
 
-// Where `asked`; true elsewhere.
+// Tests the environments in `asked`; returns true for the others.
 template <class Real>
 REVOLUTE_HD MaskOf<Real> paths_meet(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V,
                                     Real h, const Candidate& candidate, MaskOf<Real> asked) {
@@ -88,7 +88,7 @@ REVOLUTE_HD MaskOf<Real> paths_meet(const Model& model, const Kinematics<Real>& 
                                without_tangents(t) * velocity_at(model, kin, V, candidate.link_b, at.point);
     const Real speed = dot(at.normal, velocity_at(model, kin, V, candidate.link_b, on_b) -
                                           velocity_at(model, kin, V, candidate.link_a, on_a));
-    // a gap of rounding counts as met
+    // a gap as small as rounding counts as met
     const auto apart = less(Real(1e-12), at.gap);
     flying = flying & apart;
     const auto parts = less_equal(Real(0), speed);

@@ -5,7 +5,7 @@
 
 namespace revolute {
 
-// `cut`: 0 where the range cut the value off, 1 elsewhere, so on the bound as well.
+// Clamps a value. `cut` is 0 if the range cut the value off, else 1, also exactly on the bound.
 template <class Real>
 REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real value, Real& cut) {
   cut = Real(1);

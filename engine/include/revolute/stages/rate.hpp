@@ -1,6 +1,6 @@
 // The rate of the exponential coordinates u of a rotation that turns with velocity v in its own axes, joint by joint:
 //   k = J_r(u)^-1 v = v + u x v/2 + b(t) u x (u x v),   t = |u|^2,  b = 1/t - (1 + cos|u|)/(2 |u| sin|u|)      (1)
-// and k = v for coordinates that are plain numbers. MuJoCo's Runge-Kutta adds velocities of its stages in these coordinates at
+// and k = v for coordinates that are plain numbers. MuJoCo's Runge-Kutta adds its stages' velocities in these coordinates at
 // the start of the step (Munthe-Kaas 1998).
 // Adjoint:  v_bar = J_r^-T k_bar,  u_bar = v x k_bar/2 + b ((u x v) x k_bar + v x (k_bar x u)) + 2 b' (k_bar.(u x (u x v))) u
 #pragma once
@@ -49,7 +49,7 @@ REVOLUTE_HD inline void rotation_rate_adjoint(const Vector3<Real>& v, const Vect
   u_bar = half * cross(v, k_bar) + b * (cross(uv, k_bar) - cross(v, uk)) +
           (Real(2) * slope * dot(cross(u, uv), k_bar)) * u;
 }
-// The first of three degrees of freedom that turn, or -1.
+// The first of three rotational degrees of freedom, or -1.
 REVOLUTE_HD inline int first_turning_dof(const Joint& joint) {
   return joint.type == JointType::free ? joint.dof + 3 : joint.type == JointType::ball ? joint.dof : -1;
 }

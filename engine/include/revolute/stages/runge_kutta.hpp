@@ -1,7 +1,7 @@
 // MuJoCo's Runge-Kutta integrator of order four, on the stages of soft_stage.hpp:
 //   a_i at (X_i, W_i),  X_1 = qpos, W_1 = qvel,  X_i = qpos (+) h c_i k_(i-1),  W_i = qvel + h c_i a_(i-1),      (1)
 //   k_i = rate of the coordinates u_i = h c_i k_(i-1) at velocity W_i (rate.hpp),  k_1 = qvel           (2)
-//   activations as qvel, with their rates (activation.hpp) for a_i
+//   activations like qvel, with their rates (activation.hpp) in place of a_i
 //   qvel+ = qvel + h sum b_i a_i,  qpos+ = qpos (+) h sum b_i k_i,   c = (1/2, 1/2, 1), b = (1, 2, 2, 1)/6      (3)
 // The adjoint walks through the stages backwards.
 #pragma once
@@ -17,7 +17,7 @@ constexpr int runge_kutta_stages = 4;
 REVOLUTE_HD inline double runge_kutta_node(int i) { return i == 3 ? 1.0 : 0.5; }  // c_i, i > 0
 REVOLUTE_HD inline double runge_kutta_weight(int i) { return i == 0 || i == 3 ? 1.0 / 6 : 1.0 / 3; }  // b_i
 
-// Stages after the first, which is the caller's.
+// The stages after the first; the caller has the first stage.
 template <class Real>
 struct RungeKutta {
   SoftStage<Real> second, third, fourth;
@@ -40,7 +40,7 @@ struct RungeKutta {
   REVOLUTE_HD const SoftStage<Real>& stage(int i) const { return i == 1 ? second : i == 2 ? third : fourth; }
 };
 
-// `first` has been run at (qpos, qvel).
+// The stage `first` must have been run at (qpos, qvel).
 template <class Real>
 REVOLUTE_HD void runge_kutta(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                              const Real* qvel, const Real* ctrl, bool record, const SoftStage<Real>& first,
@@ -98,7 +98,7 @@ struct RungeKuttaAdjointWorkspace {
   }
 };
 
-// From the cotangents of qpos+ and qvel+ to those of qpos and qvel, which are added to.
+// From the cotangents of qpos+ and qvel+; adds to those of qpos and qvel.
 template <class Real, class Bar>
 REVOLUTE_HD void runge_kutta_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                                      const Real* qvel, const Real* ctrl, const SoftStage<Real>& first,

@@ -1,20 +1,20 @@
-// Constraints of the contact model "mujoco": what Newton's method sees of equality constraints, dry friction, joint limits and
+// Constraints of the contact model "mujoco", as Newton's method sees them: equality constraints, dry friction, joint limits and
 // contacts.
 //
 //   rows  y = J a - aref,   aref = -B (J v) - K I x - dJ/dt v,   x = pos - margin                (1)
 //   R = (1 - I)/I weight, at least 1e-15,   D = 1/R of the cost (constraint_cost.hpp)              (2)
 //   pyramid:  R = 2 m^2 (1 + mu_1^2) (1 - I)/I weight,  m = mu_1/sqrt(impratio);  ellipse: (2) for the normal
-// I, K and B come from solimp and solref (impedance.hpp); dJ/dt v is MuJoCo's, of connect and weld only. Dry friction has no K;
-// the sliding rows of a contact have none either, and B of solreffriction where that is given (ellipse).
-// Order: equality, dry friction, limits, contacts; of joints before those of tendons, whose J is that of their length
-// (transmission.hpp; an equality of two has J_1 - p'(l_2 - r_2) J_2). A constraint is there when it acts in any environment of a pack; where it
-// does not act, D is zero.
+// I, K and B come from solimp and solref (impedance.hpp); dJ/dt v is MuJoCo's, for connect and weld only. Dry friction has no
+// K. The sliding rows of a contact have no K either; their B comes from solreffriction if that is given (ellipse).
+// Order: equality, dry friction, limits, contacts; within a kind, joints come before tendons. A tendon's J is that of its
+// length (transmission.hpp); an equality of two tendons has J_1 - p'(l_2 - r_2) J_2. A constraint exists if it acts in any
+// environment of a pack; in an environment where it does not act, D is zero.
 // Source: MuJoCo, Computation, section Constraint model.
 //
 // Adjoint (docs/adjoint.md, section 11): with w from the last factors of Newton's method, z = J w, x_ = s'' z, f = -s',
 //   J_bar = f w' - x_ (a + B v)',   J_bar of the links' axes in three sums of wrenches            (3)
 //   aref_bar = x_:  x_bar = -K I x_,  B_bar = -(J v) x_,  K_bar = -I x x_,  I_bar = -K x x_        (4)
-// and D_bar of the cost. Not differentiated: which constraints act.
+// and D_bar of the cost. Not differentiated: the set of constraints that act.
 #pragma once
 
 #include "revolute/solvers/constraint_cost.hpp"
@@ -39,14 +39,14 @@ REVOLUTE_HD inline bool is_of_tendons(const Equality& equality) {
 template <class Real>
 struct SoftConstraint {
   RowSource source;
-  int index;  // of its kind; contact: place in the list of contacts
-  int row;    // its first
+  int index;  // place among its kind; contact: place in the list of contacts
+  int row;    // its first row
   Support support;
-  std::size_t entry;  // of SoftConstraints::J: [rows, support]
-  std::size_t block;  // of blocks of its rows squared
+  std::size_t entry;  // first entry in SoftConstraints::J: [rows, support]
+  std::size_t block;  // first entry in blocks of rows squared
   ConstraintCost<Real> cost;
   Real impedance, stiffness, damping, friction_damping;  // I, K, B, B of sliding rows
-  Real scale;                                            // what (2) multiplies (1 - I)/I with
+  Real scale;                                            // the factor of (1 - I)/I in (2)
   Real solref[2], solref_friction[2], solimp[5];
 };
 
@@ -58,8 +58,8 @@ struct SoftConstraints {
   Real *aref, *velocity, *pos;    // [rows] aref, J v, x (of rows that have a stiffness)
   Real* J;                        // entries along the supports
   int *found_dofs, *found_sides;  // supports of contacts of unlisted pairs
-  int found;                      // how long they are
-  Motion<Real>* A_bias;           // [nv] velocity-product accelerations; of models with connect or weld
+  int found;                      // length of both
+  Motion<Real>* A_bias;           // [nv] velocity-product accelerations; for connect and weld
 
   SoftConstraints(const Model& model, Arena& arena) : count(0), rows(0), found(0) {
     std::size_t row_count = 0, entries = 0, constraints = capacity(model);
@@ -92,7 +92,7 @@ struct SoftConstraints {
   }
 
  private:
-  // visit(rows, length of the support) for all that may ever act
+  // Calls visit(rows, length of the support) for all constraints that may ever act.
   template <class Visit>
   static void for_all(const Model& model, const Visit& visit) {
     if (model.contact_model != ContactModel::mujoco) return;
@@ -112,7 +112,7 @@ struct SoftConstraints {
   }
 };
 
-// The state that the constraints are formed at.
+// The state at which the constraints are formed.
 template <class Real>
 struct SoftContext {
   Real h;
@@ -145,13 +145,13 @@ REVOLUTE_HD inline void set_softness(const Softness& softness, SoftConstraint<Re
   for (int i = 0; i < 5; ++i) c.solimp[i] = Real(softness.solimp[i]);
 }
 
-// D of (2), zero where the constraint does not act.
+// D of (2), or zero if the constraint does not act.
 template <class Real>
 REVOLUTE_HD inline Real inverse_softness(const Real& softness, const MaskOf<Real>& active) {
   return select(active, Real(1) / maximum(Real(least_value), softness), Real(0));
 }
 
-// I, K and B at violation x.
+// Sets I, K and B at violation x.
 template <class Real>
 REVOLUTE_HD inline void set_reference(const Model& model, const Real& h, const Real& x,
                                       SoftConstraint<Real>& c) {
@@ -162,7 +162,7 @@ REVOLUTE_HD inline void set_reference(const Model& model, const Real& h, const R
   c.damping = c.friction_damping = reference_of_all.damping;
 }
 
-// Appends the rows' Jacobians, and aref of (1) for given x and dJ/dt v; `stiff`: how many rows have x.
+// Appends the rows' Jacobians, and aref of (1) for given x and dJ/dt v; the first `stiff` rows have an x.
 template <class Real>
 REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at, const RowJacobian<Real>* J, const Real* x,
                                    int stiff, const Real* bias, SoftConstraint<Real>& c,
@@ -199,8 +199,8 @@ REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at, const RowJacobia
   out.rows += rows;
 }
 
-// The same for one row of tendons, whose entries along the support are there already. Its RowJacobian stays empty: what acts
-// on tendons has no wrenches of its own.
+// The same for one row of tendons, whose entries along the support are already there. Its RowJacobian stays empty: a row of
+// tendons has no wrenches of its own.
 template <class Real>
 REVOLUTE_HD void finish_tendon_constraint(const SoftContext<Real>& at, const Real& x, SoftConstraint<Real>& c,
                                           SoftConstraints<Real>& out) {
@@ -215,7 +215,7 @@ REVOLUTE_HD void finish_tendon_constraint(const SoftContext<Real>& at, const Rea
   out.rows += 1;
 }
 
-// A new constraint at the end of the list.
+// Appends a new constraint to the list.
 template <class Real>
 REVOLUTE_HD SoftConstraint<Real>& append_constraint(RowSource source, int index, int rows,
                                                     const Support& support, CostKind kind,
@@ -251,7 +251,7 @@ REVOLUTE_HD EqualityRows<Real> soft_equality_rows(const Model& model, const Soft
                        held_frame(kin, A_bias, equality.link_b), out);
   return out;
 }
-// |g| of all rows, and 1/|g|
+// |g| over all rows, and 1/|g|
 template <class Real>
 REVOLUTE_HD inline Real violation_norm(const EqualityRows<Real>& rows, int count, Real& inverse) {
   Real squared(0);
@@ -262,7 +262,7 @@ REVOLUTE_HD inline Real violation_norm(const EqualityRows<Real>& rows, int count
   return norm;
 }
 
-// The violation of an equality of tendons, and p' for the second.
+// The violation of an equality of tendons, and p' for the second tendon.
 template <class Real>
 REVOLUTE_HD Real tendon_violation(const SoftContext<Real>& at, const Equality& equality, Real& slope,
                                   Real& curvature) {
@@ -274,7 +274,7 @@ REVOLUTE_HD Real tendon_violation(const SoftContext<Real>& at, const Equality& e
                curvature);
   return length[equality.tendon_a] - Real(equality.reference_a) - p;
 }
-// Calls visit(i, k, of_b) for the entries of a row of tendons: i of the support, k of tendon a or b.
+// Calls visit(i, k, of_b) for the entries of a row of tendons: place i in the support, entry k of tendon a or b.
 template <class Visit>
 REVOLUTE_HD void visit_tendon_entries(const Model& model, const Support& support, const int* tendons,
                                       const Visit& visit) {
@@ -424,7 +424,7 @@ REVOLUTE_HD void add_tendon_limits(const Model& model, const SoftContext<Real>& 
   }
 }
 
-// Whether friction rows have a reference of their own.
+// Whether friction rows have their own reference.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> own_friction_reference(const SoftConstraint<Real>& c) {
   return less(Real(0), abs(c.solref_friction[0]) + abs(c.solref_friction[1]));
@@ -513,7 +513,7 @@ REVOLUTE_HD void soft_constraints(const Model& model, const Parameters<Real>& pa
   add_contacts(model, parameters, at, contacts, out);
 }
 
-// y = J x, of one constraint
+// y = J x for one constraint
 template <class Real, class X>
 REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
                                   const X* x, X* y) {
@@ -525,7 +525,7 @@ REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, cons
     for (int r = 0; r < c.cost.rows; ++r) y[r] = multiply_add(J[r * support.count + i], at, y[r]);
   }
 }
-// x += J' y, of one constraint
+// x += J' y for one constraint
 template <class Real, class X>
 REVOLUTE_HD void add_constraint_transpose(const SoftConstraints<Real>& constraints,
                                           const SoftConstraint<Real>& c, const X* y, X* x) {

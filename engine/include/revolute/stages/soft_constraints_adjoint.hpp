@@ -5,9 +5,9 @@
 
 namespace revolute {
 
-// Cotangents of the forces f = -s'(y) of the rows, for a loss of these beside one of a. A loss of the wrenches on the links,
-// f (force_a . on_a + force_b . on_b), is part of force_bar, and leaves the cotangent f on_a of force_a. Since f moves with y,
-// z = J w + force_bar stands for J w, and a gets a_bar -= J' s'' force_bar before w is solved for.
+// Cotangents of the rows' forces f = -s'(y), for a loss that depends on them and on a. A loss of the wrenches on the links,
+// f (force_a . on_a + force_b . on_b), is part of force_bar and gives force_a the cotangent f on_a. Since f moves with y,
+// z = J w + force_bar replaces J w, and a gets a_bar -= J' s'' force_bar before w is solved for.
 template <class Bar>
 struct SoftForceCotangent {
   const Bar* force;               // [rows]
@@ -27,23 +27,23 @@ struct SoftAdjointInput {
 
 template <class Bar>
 struct SoftConstraintsCotangent {
-  Force<Bar>*F_x, *A_bar;  // [nv] of a's part of J a, and of the velocity-product accelerations
+  Force<Bar>*F_x, *A_bar;  // [nv] cotangents of a's part of J a, and of the velocity-product accelerations
 
   SoftConstraintsCotangent(const Model& model, Arena& arena)
       : F_x(arena.take<Force<Bar>>(model.nv)), A_bar(arena.take<Force<Bar>>(model.nv)) {}
 };
 
-// Of one constraint.
+// Cotangents of the rows of one constraint.
 template <class Bar>
 struct SoftRowsCotangent {
   RowJacobianCotangent<Bar> J[most_rows];
   Bar x_[most_rows];   // aref_bar
-  Bar pos[most_rows];  // of x in (1), by aref alone
+  Bar pos[most_rows];  // cotangent of x in (1), from aref alone
   Bar impedance, stiffness, damping, friction_damping;
   ConstraintCostCotangent<Bar> cost;
 };
 
-// z, x_, and what follows from them for each row: J_bar, and the links' forces of (3).
+// Computes z, x_, and from them, for each row, J_bar and the links' forces of (3).
 template <class Real, class Bar>
 REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstraints<Real>& constraints,
                                    const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
@@ -86,7 +86,7 @@ REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstr
   }
 }
 
-// From D_bar to those of I and of the scale in (2).
+// Passes D_bar on to I and to the scale in (2).
 template <class Real, class Bar>
 REVOLUTE_HD inline Bar softness_adjoint(const SoftConstraint<Real>& c, const Real& D, const Real& weight,
                                         const Bar& D_bar, Bar& impedance_bar) {
@@ -96,12 +96,12 @@ REVOLUTE_HD inline Bar softness_adjoint(const SoftConstraint<Real>& c, const Rea
   return ((Real(1) - c.impedance) / c.impedance) * R_bar;
 }
 
-// Cotangents of the numbers that (1) and (2) are made of.
+// Cotangents of the inputs of (1) and (2).
 template <class Bar>
 struct ReferenceCotangent {
   Bar x, solref[2], solref_friction[2], solimp[5];
 };
-// From those of I, K and B, at the violation x that I was taken at.
+// Starts from the cotangents of I, K and B; x is the violation at which I was taken.
 template <class Real, class Bar>
 REVOLUTE_HD ReferenceCotangent<Bar> reference_adjoint(const Model& model, const Real& h,
                                                       const SoftConstraint<Real>& c, const Real& x,
@@ -169,8 +169,8 @@ REVOLUTE_HD void soft_equality_adjoint(const Model& model, const SoftContext<Rea
   }
 }
 
-// (3) of a row of tendons, for whose J the links' axes are the transmissions' business: adds the cotangents of its entries to
-// those of the tendons, times their factors.
+// (3) for a row of tendons: adds the cotangents of its entries, times their factors, to those of the tendons. The
+// transmissions' adjoint handles the links' axes in this J.
 template <class Real, class Bar>
 REVOLUTE_HD void tendon_row_adjoint(const Model& model, const SoftContext<Real>& at,
                                     const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
@@ -248,7 +248,7 @@ REVOLUTE_HD void soft_limit_adjoint(const Model& model, const Parameters<Real>& 
                     parameters_bar);
 }
 
-// From D_bar to those of I and the friction coefficients.
+// Passes D_bar on to I and the friction coefficients.
 template <class Real, class Bar>
 REVOLUTE_HD void contact_softness_adjoint(const Model& model, const SoftConstraint<Real>& c,
                                           const Real& weight, SoftRowsCotangent<Bar>& bar) {
@@ -294,7 +294,7 @@ REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real
   pair_softness_adjoint(parameters, candidate, softness_bar, parameters_bar);
 }
 
-// Reverse of the velocity-product accelerations, from their cotangents in ws.A_bar.
+// Reverse of the velocity-product accelerations; their cotangents are in ws.A_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void bias_adjoint(const Model& model, const SoftContext<Real>& at,
                               SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,

@@ -1,4 +1,4 @@
-// The constrained acceleration of the contact model "mujoco" at one state, and its reverse: what an integrator calls.
+// The constrained acceleration of the contact model "mujoco" at one state, and its reverse; integrators call both.
 //
 //   S, V, I     = kinematics(qpos, qvel)
 //   contacts    = collision_detection(links)
@@ -13,8 +13,8 @@
 // Adjoint (docs/adjoint.md, section 11), from a_bar and the factors of H that Newton's method leaves:
 //   w = H^-1 a_bar,  z = J w,  x_ = s'' z,                     the only solve                  (1)
 //   M_bar = -w a',  f_bar = w,  the rows as in soft_constraints.hpp                            (2)
-// The terms of M and C are those of acceleration.hpp with w0 = w, a0 = a. F there, the sum of the links' forces, has those of
-// the constraints taken off, since J' f acts on the links as well.
+// The terms of M and C are those of acceleration.hpp with w0 = w, a0 = a. The sum F of the links' forces there has the
+// constraint forces subtracted, since J' f acts on the links as well.
 #pragma once
 
 #include "revolute/solvers/newton.hpp"
@@ -42,7 +42,7 @@ struct SoftStage {
   Real* force;              // [nv] f
   Force<Real>* constraint;  // [nv] forces of the constraints on the links, summed towards the root
   Motion<Real>* A;          // [nv] S a summed from the root
-  const ContactFromDistance<Real>* from_distance = nullptr;  // of the adjoint; null: exact
+  const ContactFromDistance<Real>* from_distance = nullptr;  // for the adjoint; null: exact
 
   SoftStage(const Model& model, Arena& arena)
       : kinematics(model, arena),
@@ -89,7 +89,7 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
   if (out.constraints.count > 0) newton(model, out.M, out.constraints, out.force, record, newton_ws);
 }
 
-// What the adjoint needs. `x` of acceleration.hpp may be null.
+// Records the data for the adjoint. `x` of acceleration.hpp may be null.
 template <class Real>
 REVOLUTE_HD void record_soft_stage(const Model& model, const Parameters<Real>& parameters, const Real* qvel,
                                    const Real* x, SoftStage<Real>& at) {
@@ -138,8 +138,8 @@ struct SoftStageAdjointWorkspace {
         F_v(arena.take<Force<Bar>>(model.nv)) {}
 };
 
-// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), the cotangent of its own diagonal,
-// -h p . (dC/dv) a^ (null: nothing), and -p . E a^ of what is not on the diagonal (p_E null: nothing).
+// The integrator's additions to the adjoint of a stage: -<p, M x> (null: nothing), the cotangent of its own diagonal,
+// -h p . (dC/dv) a^ (null: nothing), and -p . E a^ for entries off the diagonal (p_E null: nothing).
 template <class Real, class Bar>
 struct IntegratorCotangent {
   const Bar* p;
@@ -150,7 +150,7 @@ struct IntegratorCotangent {
   const Real* a_next;
 };
 
-// From a_bar to cotangents of qpos, qvel, ctrl and parameters, all of which are added to.
+// Starts from a_bar; adds to the cotangents of qpos, qvel, ctrl and parameters.
 template <class Real, class Bar>
 REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                                     const Real* qvel, const Real* ctrl, const SoftStage<Real>& at,

@@ -1,4 +1,4 @@
-// Transmissions: lengths along the mechanism that tendons and actuators act on, and the rate J qvel of each.
+// Transmissions: lengths along the mechanism on which tendons and actuators act, and the rate J qvel of each length.
 //
 //   joints (fixed tendon):   l = sum c_i q_i                                                  (1)
 //   path (spatial tendon):   l = sum of its pieces, each divided by its pulley's number; a piece may bend (wrap.hpp)      (2)
@@ -7,15 +7,14 @@
 //   body:                    l = 0, J of its contacts (adhesion.hpp)
 //   site:                    l = 0, or g.(its pose in the frame of a reference site);
 //                            J = (the wrench of g at the site).S, less the same at the reference      (5)
-// The rows of (4) and (5) are MuJoCo's: they are not the derivative of l, and leave out what moves site and reference alike.
+// The rows of (4) and (5) are MuJoCo's: they are not the derivative of l, and leave out motion that site and reference share.
 // A force f on the length is J' f on the degrees of freedom. J has an entry for each degree of freedom of its support.
 // Source: MuJoCo, Computation, section Actuation model; mj_transmission.
 //
-// Adjoint. A cotangent of J is a generalized velocity w, J_bar.J = J w = sum_i f_i . C_i with the wrenches f_i of J on links and
-// the links' velocities C under w. For (2) and (3), where J is the derivative of l, the order of derivatives may be changed:
+// Adjoint. A cotangent of J is a generalized velocity w, J_bar.J = J w = sum_i f_i . C_i. f_i are the wrenches of J on links,
+// C_i the links' velocities under w. For (2) and (3), J is the derivative of l, so the order of derivatives may be changed:
 //   moment_bar_i = df_i/dt along C - C_i x* f_i,   S_bar_k = w_k (sum of f beyond k)          (6)
-// so a forward derivative along w (directional.hpp) is all that is needed; df/dt - C x* f is the wrench's rate as seen from
-// its link.
+// so a forward derivative along w (directional.hpp) is enough; df/dt - C x* f is the wrench's rate as seen from its link.
 #pragma once
 
 #include "revolute/collision/contact_point.hpp"
@@ -28,8 +27,8 @@ namespace revolute {
 template <class Real>
 struct Transmissions {
   Real *length, *velocity;  // [ntransmission]
-  Real* J;                  // entries of each, along its support
-  // actuation.hpp's, where several forces are limited together
+  Real* J;                  // entries of each row, along its support
+  // for actuation.hpp, when several forces are limited together
   Real *force, *total, *driven;  // [nu] of actuators, [ntendon] on tendons, [nv] of actuators
 
   Transmissions(const Model& model, Arena& arena)
@@ -58,7 +57,7 @@ struct TransmissionsCotangent {
   REVOLUTE_HD Bar* row(const Transmission& transmission) { return J + transmission.entry; }
 };
 
-// Degrees of freedom of a row of J.
+// The degrees of freedom of a row of J.
 struct TransmissionDofs {
   int count;
   const int *dofs, *sides;
@@ -79,7 +78,7 @@ REVOLUTE_HD void add_row(const TransmissionDofs& dofs, const Real* J, const X& s
   for (int i = 0; i < dofs.count; ++i) x[dofs.dofs[i]] = multiply_add(J[i], s, x[dofs.dofs[i]]);
 }
 
-// Calls visit(k, i) for the degrees of freedom that move a link, of those in the row; i: place in it.
+// Calls visit(k, i) for the degrees of freedom in the row that move a link; i is the place of k in the row.
 template <class Visit>
 REVOLUTE_HD void visit_movers(const Model& model, const TransmissionDofs& dofs, int link,
                               const Visit& visit) {
@@ -109,7 +108,7 @@ struct LinkForces {
   }
 };
 
-// Points and directions of links: where they are, ...
+// Points and directions of links at rest.
 template <class Real>
 struct FramesAtRest {
   using T = Real;
@@ -124,7 +123,7 @@ struct FramesAtRest {
     return world_rotation(kin, link, rotation);
   }
 };
-// ... and how they move where the degrees of freedom in a row have velocities w.
+// Points and directions of links while the degrees of freedom in a row have velocities w.
 template <class Real, class Bar>
 struct MovingFrames {
   using T = Directional<Real, Bar>;
@@ -160,14 +159,14 @@ struct MovingFrames {
   }
 };
 
-// a/|a| and |a|
+// Returns a/|a| and |a|.
 template <class T>
 REVOLUTE_HD inline Vector3<T> unit(const Vector3<T>& a, T& length) {
   length = safe_length(dot(a, a));
   return (T(1) / length) * a;
 }
 
-// (2), one piece
+// (2) for one piece
 template <class Frames>
 REVOLUTE_HD LinkForces<typename Frames::T> segment_forces(const Model& model, const PathSegment& segment,
                                                           const Frames& frames) {
@@ -240,7 +239,7 @@ REVOLUTE_HD void visit_forces(const Model& model, const Transmission& transmissi
     visit(segment_forces(model, model.path_segments[s], frames));
 }
 
-// Force and torque of a site's gear in world axes, and where they act.
+// Force and torque of a site's gear in world axes, and their points of action.
 template <class Real>
 struct SiteWrench {
   Matrix3<Real> A;  // axes of the gear
@@ -281,7 +280,7 @@ REVOLUTE_HD Vector3<Real> site_rotation(const Model& model, const Kinematics<Rea
   const FramesAtRest<Real> frames = {model, kin};
   const Matrix3<Real> R = transpose(frames.frame(transmission.link_b, transmission.rotation_b)) *
                           frames.frame(transmission.link_a, transmission.rotation_a);
-  // the quaternion by its largest entry
+  // the quaternion from its largest entry
   const Real one(1), w = one + R.m[0] + R.m[4] + R.m[8], x = one + R.m[0] - R.m[4] - R.m[8],
                      y = one - R.m[0] + R.m[4] - R.m[8], z = one - R.m[0] - R.m[4] + R.m[8];
   const Real wx = R.m[7] - R.m[5], wy = R.m[2] - R.m[6], wz = R.m[3] - R.m[1], xy = R.m[3] + R.m[1],
@@ -379,7 +378,7 @@ REVOLUTE_HD void transmissions(const Model& model, const Parameters<Real>& param
 
 namespace detail {
 
-// Of (2) and (3)
+// The adjoint of (2) and (3).
 template <class Real, class Bar>
 REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin, const Transmission& of,
                                 const Bar& length_bar, const Bar* J_bar, KinematicsCotangent<Bar>& kin_bar) {
@@ -395,7 +394,7 @@ REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin,
                                  {moving.f.x.value, moving.f.y.value, moving.f.z.value}};
       const Force<Bar> rate = {{moving.n.x.tangent, moving.n.y.tangent, moving.n.z.tangent},
                                {moving.f.x.tangent, moving.f.y.tangent, moving.f.z.tangent}};
-      if (is_mocap(link)) {  // no joint passes on how the length depends on it
+      if (is_mocap(link)) {  // a mocap body has no joint to pass length_bar on
         *kin_bar.moment_of(link) += rate + length_bar * force;
         continue;
       }
@@ -406,7 +405,7 @@ REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin,
   });
 }
 
-// Of (5)
+// The adjoint of (5).
 template <class Real, class Bar>
 REVOLUTE_HD void site_adjoint(const Model& model, const Parameters<Real>& parameters,
                               const Kinematics<Real>& kin, const Transmission& of, const Bar& length_bar,
@@ -447,7 +446,7 @@ REVOLUTE_HD void site_adjoint(const Model& model, const Parameters<Real>& parame
   parameters_bar.gear[of.actuator] += dot(at.A.column(0), f_bar);
 }
 
-// Of (4)
+// The adjoint of (4).
 template <class Real, class Bar>
 REVOLUTE_HD void ball_adjoint(const Parameters<Real>& parameters, const Real* qpos, const Transmission& of,
                               const Bar& length_bar, const Bar* J_bar, Bar* qpos_bar,
@@ -503,7 +502,7 @@ REVOLUTE_HD void transmissions_adjoint(const Model& model, const Parameters<Real
       case TransmissionType::body:  // adhesion.hpp
         break;
       default:
-        add_row(dofs, J, length_bar, qpos_bar);  // J is its derivative
+        add_row(dofs, J, length_bar, qpos_bar);  // J is the derivative of l
         detail::forces_adjoint(model, kin, of, length_bar, J_bar, kin_bar);
     }
   }

@@ -1,6 +1,6 @@
-// Pairs of shapes that the model does not list, for the contact model "mujoco": MuJoCo's filters, applied to two shapes whose
-// boxes overlap, and the pair's candidates, made for this step. A model of many shapes has a square of pairs, of which few are
-// ever near. Planes and pairs that the file names itself are listed by every model.
+// Pairs of shapes that the model does not list, for the contact model "mujoco". MuJoCo's filters are applied to two shapes with
+// overlapping boxes, and the pair's candidates are made for this step. The number of pairs grows as the square of the number
+// of shapes, but few are ever near. Every model lists planes and the pairs that the file names.
 #pragma once
 
 #include "revolute/model/pair_kinds.hpp"
@@ -25,7 +25,7 @@ REVOLUTE_HD inline bool may_touch(const Model& model, int one, int other) {
   if (!((a.contype & b.conaffinity) || (b.contype & a.conaffinity)) || a.weld == b.weld ||
       model.geoms[one].link == model.geoms[other].link)
     return false;
-  // parent and child, unless one is the world
+  // parent and child, unless one of them is the world
   if (model.filter_parent && a.weld != 0 && b.weld != 0 &&
       (a.weld == b.parent_weld || b.weld == a.parent_weld))
     return false;
@@ -33,7 +33,7 @@ REVOLUTE_HD inline bool may_touch(const Model& model, int one, int other) {
          !contains(model.excluded_geoms, model.nexcluded_geoms, pair_key(one, other));
 }
 
-// The candidates of a pair, one for each point; returns their number.
+// Makes the candidates of a pair, one for each point; returns their number.
 REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, Candidate* out) {
   const bool ordered = model.geoms[one].shape < model.geoms[other].shape ||
                        (model.geoms[one].shape == model.geoms[other].shape && one < other);

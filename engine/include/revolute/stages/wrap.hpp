@@ -1,12 +1,12 @@
-// How a path bends around a circle, sphere or cylinder: MuJoCo's rules, in the frame of the shape.
+// The bend of a path around a circle, sphere or cylinder: MuJoCo's rules, in the frame of the shape.
 //
-// In the plane of the ends d_0, d_1 and the circle's centre, radius r, the two ways around touch at
+// In the plane of the ends d_0, d_1 and the circle's centre, with radius r, the two ways around touch at
 //   w_i = (d_i r^2 +- r sqrt(|d_i|^2 - r^2) d_i_perp) / |d_i|^2                               (1)
-// and the shorter one is taken, or that on the side of a side site. There is no bend where the straight way is free, on the
-// side of the site where there is one. A side site within the shape makes the path touch it from inside at one point, where
+// The shorter way is taken, or the way on the side of a side site. There is no bend if the straight way is free and, given a
+// side site, on its side. A side site within the shape makes the path touch the shape from inside at one point, where
 //   asin(A z) + asin(B z) - 2 asin(z) + G = 0,  A = r/|d_0|,  B = r/|d_1|,  G the angle between the ends      (2)
 // by Newton's method. A sphere's plane holds the ends and its centre; a cylinder's is across its axis, along which the path
-// climbs evenly. T is a number of the step, or one with a derivative along a direction: which way the path takes has none.
+// climbs evenly. T is a number of the step, or one with a directional derivative; the choice of the way has no derivative.
 // Source: MuJoCo, Computation, section Tendon wrapping.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace revolute {
 
-// A bend: where it begins and ends, and its length between them; where there is none the numbers mean nothing.
+// A bend: its two ends, and its length between them. Without a bend the numbers mean nothing.
 template <class T>
 struct Bend {
   MaskOf<T> bends;
@@ -64,7 +64,7 @@ REVOLUTE_HD inline T arcsine(const T& x) {
   return twice_arctangent(x, T(1) + sqrt(maximum(T(0), T(1) - x * x)));
 }
 
-// Whether two segments of a plane meet.
+// Whether two segments in a plane meet.
 template <class T>
 REVOLUTE_HD inline MaskOf<T> segments_meet(const Vector2<T>& p1, const Vector2<T>& p2, const Vector2<T>& p3,
                                            const Vector2<T>& p4) {
@@ -84,7 +84,7 @@ struct PlaneBend {
   T length;
 };
 
-// The length along the circle from a to b; `left`: for the first of the two ways.
+// The length along the circle from a to b; `left` selects the first of the two ways.
 template <class T>
 REVOLUTE_HD inline T arc(const Vector2<T>& a, const Vector2<T>& b, MaskOf<T> left, const T& radius) {
   const T inverse = T(1) / radius;
@@ -95,7 +95,7 @@ REVOLUTE_HD inline T arc(const Vector2<T>& a, const Vector2<T>& b, MaskOf<T> lef
   return radius * select(far, T(6.283185307179586477) - angle, angle);
 }
 
-// (1); `side` counts where `sided` holds.
+// (1); `side` counts only where `sided` holds.
 template <class T>
 REVOLUTE_HD PlaneBend<T> bend_outside(const Vector2<T>& d0, const Vector2<T>& d1, const T& radius,
                                       MaskOf<T> sided, const Vector2<T>& side) {
@@ -140,7 +140,7 @@ REVOLUTE_HD PlaneBend<T> bend_inside(const Vector2<T>& d0, const Vector2<T>& d1,
   const Vector2<T> along = d1 - d0;
   const T dd = dot2(along, along);
   auto bends = less(radius, length0) & less(radius, length1);
-  // no bend where the straight way meets the circle
+  // no bend if the straight way meets the circle
   const auto long_enough = less(tiny, dd);
   const T share = -dot2(along, d0) / select(long_enough, dd, one);
   const Vector2<T> nearest = d0 + share * along;
@@ -148,7 +148,7 @@ REVOLUTE_HD PlaneBend<T> bend_inside(const Vector2<T>& d0, const Vector2<T>& d1,
                     less_equal(dot2(nearest, nearest), radius * radius));
   const T cosine = (s0 + s1 - dd) / (T(2) * length0 * length1);
   bends = bends & less_equal(T(-1 + least_length), cosine);
-  // where Newton's method fails: half-way
+  // if Newton's method fails: half-way
   const Vector2<T> middle = T(0.5) * (d0 + d1);
   const Vector2<T> fallback = (radius / safe_length(dot2(middle, middle))) * middle;
   auto sound = bends & less_equal(cosine, T(1 - least_length));
@@ -204,7 +204,7 @@ REVOLUTE_HD inline void sphere_plane(const Vector3<T>& p0, const Vector3<T>& p1,
 
 }  // namespace detail
 
-// The bend of the way from p0 to p1, all in the frame of the shape; `side` counts if `has_side`.
+// The bend of the way from p0 to p1, all in the frame of the shape; `side` counts only if `has_side`.
 template <class T>
 REVOLUTE_HD Bend<T> bend(bool cylinder, const T& radius, const Vector3<T>& p0, const Vector3<T>& p1,
                          bool has_side, const Vector3<T>& side) {

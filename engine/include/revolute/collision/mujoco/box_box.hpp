@@ -1,15 +1,15 @@
 // Two boxes: up to eight points. With R, p the pose of b in a's axes and s half sizes:
 //
-// The separation along an axis is |distance of the centres| - reach of a - reach of b; the axis of the largest among the six
-// face normals and the nine cross products of edges decides. A cross product wins only when it is larger than every face's
-// by more than 1e-6 of itself, and not when it is nearly that face's normal and hardly larger.  (1)
+// The separation along an axis is |distance of the centres| - reach of a - reach of b. The axis with the largest separation
+// decides, among the six face normals and the nine cross products of edges. A cross product wins only when it is larger than
+// every face's by more than 1e-6 of itself, and not when it is nearly that face's normal and hardly larger.  (1)
 //   face:  the face of the other box that is turned most against it, clipped by the four sides of the reference face; every
 //          corner of what remains, at height z over the reference face, is a point:
 //            gap = z,  point half-way down to the face,  normal the face's                    (2)
 //   edges: the nearest points w_a, w_b of the two edges, each kept within its edge:
 //            gap = (w_b - w_a).n,  point = (w_a + w_b)/2                                      (3)
-// A corner of the clipped face is a corner of the incident face, its edge cut by a side of the reference face, or the corner of
-// two sides projected on the incident face. choose_box_points() finds these in double; box_box() evaluates a point.
+// A corner of the clipped face is a corner of the incident face, a cut of its edge by a side of the reference face, or the
+// corner of two sides projected on the incident face. choose_box_points() finds these in double; box_box() evaluates a point.
 #pragma once
 
 #include "revolute/collision/contact_manifold.hpp"
@@ -23,7 +23,7 @@ constexpr int box_points = 8;
 
 enum class BoxFeature : signed char { edges, corner, cut, sides };
 
-// One point. Reference: which box's face, its axis k and side; incident face: axis f and side. Corners, and edges from a corner
+// One point. Reference face: its box, its axis k and side; incident face: axis f and side. Corners, and edges from a corner
 // to the next, are counted about the incident face; side 2 c + (lower) bounds coordinate c of the reference face.
 struct BoxPoint {
   BoxFeature feature;
@@ -41,7 +41,7 @@ struct ClippedPoint {
   double x[3];
   BoxFeature feature;
   int first, second;
-  int line;  // on which the polygon goes on from here: edge 0 to 3, side 4 to 7
+  int line;  // on which the polygon continues: edge 0 to 3, side 4 to 7
 };
 struct ClippedFace {
   static constexpr int most = 16;

@@ -1,14 +1,14 @@
 // A capsule a and a box b: spheres of the capsule's radius at one or two places t of its segment, each against the box.
 //
 // In the box's frame, with o the capsule's centre, H its half axis (length included), s the box's half sizes:
-//   The first place is that nearest to the box's surface: an end over a face, or the point nearest to an edge. For the edge
+//   The first place is the nearest to the box's surface: an end over a face, or the point nearest to an edge. For the edge
 //   along axis j through a corner, with e from o to the edge's middle,
 //     aa = s_j^2,  ab = -s_j H_j,  bb = H.H,  u = -s_j e_j,  v = H.e,  det = aa bb - ab^2
 //     x = (bb u - ab v)/det along the edge,  t = (aa v - ab u)/det,  cut to [-1, 1] as in capsule_capsule.hpp  (1)
-//   The second lies as far from the first as the segment stays over the box on the face that it is more parallel to:
+//   The second lies as far from the first as the segment stays over the box, on the face that is more parallel to it:
 //     an end, t = +-1;  where it meets a face's border, t = (+-s_i - o_i)/H_i;
 //     t1 +- 2 s_i/|H_i|;  or t1 +- s_i (1 +- x)/|H_i| from the middle of an edge              (2)
-// choose() finds which of these in double; capsule_box_places() evaluates it in Real, and is what is differentiated.
+// choose_places() selects among these in double; capsule_box_places() evaluates the choice in Real and is differentiated.
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ REVOLUTE_HD inline double component(const Vector3<double>& a, int i) {
   return i == 0 ? a.x : i == 1 ? a.y : a.z;
 }
 
-// (1) in double, with the cuts: s = 0, 1, 2 says at which end, or inside.
+// (1) in double, with the cuts: side 0 or 2 is the lower or upper end, 1 is inside.
 struct EdgePlace {
   double x, t, squared;
   int x_side, t_side;
@@ -124,7 +124,7 @@ REVOLUTE_HD inline FirstSearch search_first(const double* o, const double* H, do
   return search;
 }
 
-// Second places (2) by where the first lies.
+// The second places (2), by the kind of the first place.
 REVOLUTE_HD inline void second_from_face(const double* o, const double* H, const double* s, int face,
                                          CapsuleBoxChoice& out) {
   if (face < 0) return;  // inside of the box
@@ -274,7 +274,7 @@ REVOLUTE_HD inline CapsuleBoxPlaces<T> evaluate_places(const CapsuleBoxChoice& c
   return out;
 }
 
-// Where a segment's spheres stand, by environment; `two`: where there is a second.
+// The places of a segment's spheres, by environment; `two`: whether there is a second.
 template <class Real>
 struct CapsuleBox {
   Vector3<Real> o, H;  // in the box's frame
@@ -317,7 +317,7 @@ REVOLUTE_HD inline ContactPoint<Real> capsule_box(const CapsuleBox<Real>& places
   return sphere_box(point_on(A, places.t[slot] * A.half), radius, b);
 }
 
-// How place `slot` of one environment changes with o and H.
+// The change of place `slot` of one environment with o and H.
 REVOLUTE_HD inline void place_gradient(const CapsuleBoxChoice& choice, const Vector3<double>& o,
                                        const Vector3<double>& H, double half, const Vector3<double>& size,
                                        int slot, Vector3<double>& by_o, Vector3<double>& by_H) {

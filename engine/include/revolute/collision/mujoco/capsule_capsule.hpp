@@ -20,7 +20,7 @@ REVOLUTE_HD inline MaskOf<Real> are_parallel(const Segment<Real>& A, const Segme
   return less_equal(aa * bb - ab * ab, Real(parallel_capsules) * (aa * bb));
 }
 
-// Where the two touch, in parts of the half lengths.
+// The points at which the two touch, in parts of the half lengths.
 template <class Real>
 struct CapsulePoints {
   Real x_a, x_b;
@@ -84,7 +84,7 @@ REVOLUTE_HD inline ParallelCapsules<Real> parallel_capsule_points(const Segment<
   return out;
 }
 
-// Point `slot` of 0 and 1; `exists`: the second only of parallel ones.
+// Point `slot` of 0 and 1; `exists`: only parallel capsules have the second point.
 template <class Real>
 REVOLUTE_HD inline ContactPoint<Real> capsule_capsule(const Segment<Real>& A, Real radius_a,
                                                       const Segment<Real>& B, Real radius_b, int slot,

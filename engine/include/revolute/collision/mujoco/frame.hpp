@@ -1,6 +1,6 @@
 // MuJoCo's contact frame: the normal n, a first tangent from an axis e that the pair gives, and their cross product.
 //   t1 = (e - (n.e) n)/|...|,   t2 = n x t1                                                   (1)
-// Without an axis of the pair's own e is y, or z where |n_y| >= 1/2. Where n and e are parallel t1 is x.
+// If the pair gives no axis, e is y, or z where |n_y| >= 1/2. Where n and e are parallel t1 is x.
 #pragma once
 
 #include "revolute/collision/contact_point.hpp"
@@ -9,7 +9,7 @@ namespace revolute::mujoco {
 
 constexpr double shortest = 1e-15;  // MuJoCo's mjMINVAL: a vector that is shorter has no direction
 
-// A choice between cotangents by a mask of the step, which is narrower when one step has several cotangents.
+// Selects between cotangents by a mask of the step. The mask is narrower when one step has several cotangents.
 template <class M, class Bar>
 REVOLUTE_HD inline Vector3<Bar> select_each(const M& mask, const Vector3<Bar>& a, const Vector3<Bar>& b) {
   return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};

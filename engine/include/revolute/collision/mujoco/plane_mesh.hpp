@@ -1,9 +1,9 @@
-// A fixed plane and a mesh, in one environment: which of its hull's vertices touch, at most four.
+// A fixed plane and a mesh, in one environment: the vertices of the hull that touch, at most four.
 //
-// The first is the lowest. The others are corners of the face around it that is turned most against the plane: all of a face of
-// four corners or fewer, else those of the quadrilateral of largest area that a search from the first corner finds, each
-// corner in turn moved on while the area grows. A corner counts when it is nearer than the margin, and not higher than the
-// mesh's centre. All this is in the mesh's frame.
+// The first is the lowest. The others are corners of the face around it that is turned most against the plane. A face of four
+// corners or fewer gives all of them, a larger one the quadrilateral of largest area that a search finds: it starts at the
+// first corner and moves the corners on in turn while the area grows. A corner counts when it is nearer than the margin, and
+// not higher than the mesh's centre. All this is in the mesh's frame.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct LowMeshVertices {
 
 namespace detail {
 
-// The corners of a polygon that are kept, the first being `a`; returns how many.
+// Chooses the corners of a polygon that are kept, `a` first; returns their number.
 struct LargestQuadrilateral {
   const double* vertices;
   const int* polygon;

@@ -1,9 +1,9 @@
 // A cylinder of radius r and half length h about its axis a: two caps, two rims and a side. Its support in direction m is
 // r (radial part of m)/|...| + h sign(m.a) a.
 //
-// Its lowest point on a cap rim is c = centre + r q(|w|/w0) w/|w|, with w the part of -m across the
-// axis: exactly on the rim for tilts above w0, and moved smoothly to the middle of the cap below, where the
-// rim point would run around the rim at any speed. Points fixed on the rim carry the cylinder that stands.
+// Its lowest point on a cap rim is c = centre + r q(|w|/w0) w/|w|, with w the part of -m across the axis. For tilts above w0
+// it is exactly on the rim. Below w0 it moves smoothly to the middle of the cap, since the rim point would run around the rim
+// at any speed there. A standing cylinder rests on points fixed on the rim.
 //   q(s) = s (15 - 10 s^2 + 3 s^4)/8 for s < 1, else 1 (1)
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace revolute {
 
 struct CylinderShape {
-  static constexpr double facing = 0.2;  // a cap that turns farther away from a direction is not its
+  static constexpr double facing = 0.2;  // a cap that turns farther away from a direction does not face it
   static constexpr int rim_points = 6;
   static constexpr double upright_tilt = 0.02;  // w0
 
@@ -86,8 +86,8 @@ struct CylinderShape {
     }
   }
 
-  // The points of the rim come first: were the middle of the cap to carry all of the weight first, each of them
-  // would be left with exactly nothing, which is a switching point of the solver.
+  // The points of the rim come first. If the middle of the cap came first, it would carry all of the weight, and each rim
+  // point would be left with exactly nothing, which is a switching point of the solver.
   REVOLUTE_HD static void add_face_points(const ReferenceFace& face, const ConvexShape& shape,
                                           double tolerance, RawPoints& out) {
     const Vector towards = -face.normal;
@@ -128,7 +128,7 @@ struct CylinderShape {
     return out;
   }
 
-  // Where a deep overlap may be the shallowest, besides n itself: across the axis.
+  // Directions besides n itself in which a deep overlap may be the shallowest: across the axis.
   template <class Visit>
   REVOLUTE_HD static void visit_directions(const ConvexShape& shape, const Vector& n, const Visit& visit) {
     const Vector across = n - dot(n, shape.axis()) * shape.axis();

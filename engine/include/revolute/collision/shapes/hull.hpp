@@ -8,10 +8,10 @@
 namespace revolute {
 
 struct HullShape {
-  static constexpr double facing = 0.2;  // faces that turn farther away from a direction are not its
+  static constexpr double facing = 0.2;  // faces that turn farther away from a direction do not face it
   static constexpr double band =
-      0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried,
-  static constexpr int few_faces = 12;  // except of hulls of so few faces
+      0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried;
+  static constexpr int few_faces = 12;  // hulls of so few faces try all of them
 
   REVOLUTE_HD static Vector support(const ConvexShape& shape, const Vector& m, double scale) {
     const Vector v = shape.vertex(support_vertex(shape, m));
@@ -43,7 +43,7 @@ struct HullShape {
     element.point = start;
   }
 
-  // In the link's frame. First comes the face around the farthest vertex that is likely to win: most others then cannot.
+  // In the link's frame. The face around the farthest vertex that is likely to win comes first; most others then cannot win.
   template <class Visit>
   REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards,
                                       const FaceRivals& rivals, const Visit& visit) {
@@ -124,7 +124,7 @@ struct HullShape {
     const double reach = dot(towards, support(shape, towards, 1)) - 1e-6 * shape.size;
     const Vector m = transpose_times(shape.R, towards);
     const auto turned = [&](const HullFace& face) { return dot(m, vector3<double>(face.normal)); };
-    // the first of those that turn as much as any
+    // the first of the faces that turn the most, up to this difference
     constexpr double as_much = 1e-6;
     double most = -2;
     int best = -1;

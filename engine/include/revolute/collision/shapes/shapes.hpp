@@ -1,5 +1,5 @@
-// Every convex shape by the same functions, each shape in a file of its own:
-//   support(shape, m, scale)         the core's point farthest in direction m, the core drawn together about its centre
+// Every convex shape has the same functions, each shape in its own file:
+//   support(shape, m, scale)         the core's point farthest in direction m; the core is scaled about its centre
 //   element(shape, m, tolerance)     the surface element that carries it, where angles below the tolerance count as zero
 //   follow(shape, m, start, element) the element after the direction has turned
 //   visit_faces, face_corners        flat faces that turn towards a direction, and the corners of one
@@ -7,8 +7,8 @@
 //   visit_directions                 further directions in which a deep overlap may be the shallowest
 // All work in double, in one environment.
 //
-// A new convex shape takes five files: its own here, a case of with_shape() below, its name in model/model.hpp (Shape), a row of
-// engine/src/shape_table.cpp, and what revolute_engine/_kinds.py lets pass.
+// A new convex shape takes five files: its own here, a case of with_shape() below, its name in model/model.hpp (Shape), a row
+// of engine/src/shape_table.cpp, and an entry in revolute_engine/_kinds.py.
 #pragma once
 
 #include "revolute/collision/shapes/cylinder.hpp"
@@ -17,7 +17,7 @@
 
 namespace revolute {
 
-// Calls call(functions of the shape). Planes and height fields are no convex shapes, and never come here.
+// Calls call(functions of the shape). Planes and height fields are not convex shapes, and never come here.
 template <class Call>
 REVOLUTE_HD inline decltype(auto) with_shape(const ConvexShape& shape, const Call& call) {
   switch (shape.geom->shape) {

@@ -14,7 +14,7 @@ template <class Real>
 REVOLUTE_HD inline Real quaternion_length(const Real* q) {
   return sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
 }
-// The cotangent by the four numbers of q, of which q/|q| is read, from that by the tangent.
+// From the cotangent by the tangent to that by the four numbers of q, which are read as q/|q|.
 template <class Real, class Bar>
 REVOLUTE_HD inline Quaternion<Bar> raw_cotangent(const Real* q, const Vector3<Bar>& tangent) {
   return ambient_cotangent(load_quaternion(q), (Real(1) / quaternion_length(q)) * tangent);
@@ -85,8 +85,8 @@ struct BallJoint {
                                      Real* force) {
     add3(force + joint.dof, -stiffness * displacement(joint, rest, qpos));
   }
-  // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar;  of a turn e of the rest in its axes d log = -J_l^-1 e, so
-  // e_bar += stiffness J_l^-1(-log) force_bar, and the components of the rest's quaternion get what has this tangent part
+  // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar.  When the rest turns by e in its axes, d log = -J_l^-1 e,
+  // so e_bar += stiffness J_l^-1(-log) force_bar. The rest's quaternion gets the cotangent with this tangent part
   template <class Real, class Bar>
   REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* rest,
                                              const Real* qpos, const Bar* force_bar, Bar* qpos_bar,

@@ -1,4 +1,4 @@
-// Where a link is: the rotation of its frame, and its origin relative to its tree's reference point, in world axes.
+// The place of a link: the rotation of its frame, and its origin relative to its tree's reference point, in world axes.
 #pragma once
 
 #include "revolute/model/model.hpp"

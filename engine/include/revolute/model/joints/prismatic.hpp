@@ -1,4 +1,4 @@
-// Slide: one length along the z axis of the joint frame. Its coordinate moves, springs and integrates as a hinge's.
+// Slide: one length along the z axis of the joint frame. Its motion, spring and integration are those of a hinge.
 #pragma once
 
 #include "revolute/model/joints/revolute.hpp"

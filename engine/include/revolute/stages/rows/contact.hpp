@@ -1,13 +1,13 @@
 // Rows of a contact: normal, two sliding directions, and with condim 4 and 6 torsion about the normal and rolling.
 //   normal:   0 <= impulse, bias(gap), or that of an impact.
-//   A contact is reached at speed when it is approached faster than one step's acceleration and reached within the step:
+//   A contact is reached at speed if its approach is faster than one step's acceleration and it closes within the step:
 //     v < 0,   |v| > h |a|,   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h            (1)
 //   The impact lies at the time t within the step (impact.hpp). With restitution e > 0 the bodies are faster by a t when they
-//   meet, and accelerated once more after it, so that the step, which moves with its end velocity, gets
+//   meet, and accelerate again after the impact. The step moves with its end velocity, so that it gets
 //     v+ = -e (v + a t) - a t                                                                  (2)
-//   With it a bounce with e = 1 keeps the energy. With e = 0 the contact that is reached at t, its gap within the depth s of
-//   constraint_row.hpp, stays closed, v+ = 0; any other may close its gap and no more, and gives back its depth.
-//   friction: the rows below together, by the normal impulse and a coefficient of each (solvers/friction_block.hpp)
+//   Thus a bounce with e = 1 keeps the energy. With e = 0, a contact that is reached at t with its gap within the depth s of
+//   constraint_row.hpp stays closed, v+ = 0. Any other contact may close its gap, not more, and gives back its depth.
+//   friction: the rows below together, bounded by the normal impulse and a coefficient each (solvers/friction_block.hpp)
 //     sliding: wrenches of collision_detection.hpp;   torsion, rolling: wrenches -+(axis; 0)    (3)
 #pragma once
 
@@ -35,7 +35,7 @@ REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate
   return wrench_row(candidate.link_a, -force, candidate.link_b, force);
 }
 
-// A tree that the contact moves, -1 of two that are fixed.
+// A tree that the contact moves, or -1 if both shapes are fixed.
 REVOLUTE_HD inline int contact_tree(const Model& model, const Candidate& candidate) {
   const int link = candidate.link_b >= 0 ? candidate.link_b : candidate.link_a;
   return link < 0 ? -1 : model.dofs[link].tree;
@@ -63,7 +63,7 @@ REVOLUTE_HD inline Bounce<Real> bounce(const RowContext<Real>& at, Real gap, con
   return out;
 }
 
-// Whether (2) or the gap decides.
+// Whether the impact decides, rather than the gap.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> is_reached(const Parameters<Real>& parameters, const RowContext<Real>& at,
                                            Real gap, const Bounce<Real>& hit, Real time) {
@@ -101,7 +101,7 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   return row;
 }
 
-// Reverse of (2); adds to J_bar, to the velocities' cotangents and to that of the impact's time.
+// Reverse of (2); adds to J_bar, to the velocities' cotangents and to the cotangent of the impact's time.
 template <class Real, class Bar>
 REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowContext<Real>& at,
                                 const RowJacobian<Real>& J, const Bounce<Real>& hit, Real time,
@@ -118,8 +118,8 @@ REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowCon
   add_row_cotangent(J, free_bar, at.v_free, at.V_free, J_bar);
 }
 
-// J_bar of the row is complete but for the bounce, which is added here. V_bar, V_free_bar: cotangents of the links' velocities
-// at the start of the step, and without contact; time_bar [ntree]: of the impact's times.
+// On entry J_bar of the row is complete except for the bounce, which is added here. V_bar and V_free_bar are cotangents of the
+// links' velocities at the start of the step and without contact; time_bar [ntree] is that of the impact's times.
 template <class Real, class Bar>
 REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contact<Real>& contact, int component,

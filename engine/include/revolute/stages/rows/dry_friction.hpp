@@ -1,6 +1,6 @@
 // Dry friction of a degree of freedom: J = e_k, |impulse| <= h frictionloss, no bias.
 //
-// An environment without friction has no such row, so its frictionloss gets no cotangent; nor does it where a neighbour in
+// An environment without friction has no such row, so its frictionloss gets no cotangent. This also holds if a neighbour in
 // the pack makes the row, which is then held at zero.
 #pragma once
 

@@ -3,7 +3,7 @@
 //   connect:  g = x_a - x_b (world),             row i: wrenches (x_a x e_i; e_i), -(x_b x e_i; e_i)      (2)
 //   weld:     connect, and  g = 1/2 sum_i b_i x a_i  (axes of the two frames; the axis times the sine of the angle
 //             from b to a),                      row i: wrenches (e_i; 0), -(e_i; 0)                      (3)
-// The rows of (3) hold w_a = w_b, which is the rate of g where g = 0.
+// The rows of (3) hold w_a = w_b, which is the rate of g at g = 0.
 #pragma once
 
 #include "revolute/stages/constraint_row.hpp"

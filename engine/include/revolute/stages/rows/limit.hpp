@@ -1,7 +1,7 @@
 // Joint limits as one-sided rows.
 //   hinge, slide:  gap = sign (q - bound),            J = sign e_k                            (1)
 //   ball:          gap = bound - |r|,  r = log(q),    J = -(r/|r|) on its three degrees of freedom        (2)
-// The angle of a ball joint turns at the rate (r/|r|) . omega; at r = 0 the limit is far and the axis is arbitrary.
+// The angle of a ball joint changes at the rate (r/|r|) . omega; at r = 0 the limit is far and the axis is arbitrary.
 #pragma once
 
 #include "revolute/collision/contact_point.hpp"
@@ -45,7 +45,7 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const Parameter
   return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), false};
 }
 
-// From the cotangents of gap and J.
+// Starts from the cotangents of gap and J.
 template <class Real, class Bar>
 REVOLUTE_HD inline void limit_gap_adjoint(const Limit& limit, const Real* qpos, const Bar& gap_bar,
                                           const RowJacobianCotangent<Bar>& J_bar, Bar* qpos_bar,

@@ -1,30 +1,30 @@
-// Equality constraints of the contact model "mujoco": violation g, rows J = dg/dt by qvel, and what J' adds to the acceleration.
-//   joint:    g and J as in equality.hpp; dJ/dt v is left out, as by MuJoCo                    (1)
+// Equality constraints of the contact model "mujoco": violation g, rows J = dg/dt by qvel, and the bias dJ/dt v.
+//   joint:    g and J as in equality.hpp; dJ/dt v is left out, as in MuJoCo                    (1)
 //   connect:  g = x_a - x_b; dJ/dt v = c_a - c_b, with the point's acceleration at qacc = 0
 //             c = A.v + A.w x r + w x (v + w x r),   A: velocity-product accelerations of the links       (2)
 //   weld:     connect, and g_i = s b_i.u for the relative quaternion (c, u) = conj(q_b) q_a in world axes, b_i: axes of b,
 //             s = torquescale;   J v = n_i.w,  n_i = s/2 (c b_i + u x b_i),  w = w_a - w_b        (3)
 //             dJ/dt v = n_i'.w + n_i.(A_a.w - A_b.w),   c' = -u.w/2,  u' = w_b x u + (c w - u x w)/2       (4)
-// MuJoCo gives the rows of (3) in the axes of b, as these are. Small rotations d of a and e of b change (c, u) as w and w_b do.
+// As in MuJoCo, the rows of (3) are in the axes of b. Small rotations d of a and e of b change (c, u) as w and w_b do.
 #pragma once
 
 #include "revolute/stages/rows/equality.hpp"
 
 namespace revolute {
 
-// Motion of a frame that a constraint holds: of its link, and velocity-product accelerations.
+// Motion of a frame that a constraint holds: V of its link, and the velocity-product acceleration A.
 template <class Real>
 struct HeldFrame {
   Motion<Real> V, A;
 };
 
-// One side of (2), `arm`: the point from its tree's reference point.
+// One side of (2); `arm` goes from the tree's reference point to the point.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> point_bias(const HeldFrame<Real>& frame, const Vector3<Real>& arm) {
   const Motion<Real>&V = frame.V, &A = frame.A;
   return A.v + cross(A.w, arm) + cross(V.w, V.v + cross(V.w, arm));
 }
-// Adds the cotangents of the link's V and A for that of the acceleration; returns that of the arm.
+// From the cotangent of the acceleration, adds to those of the link's V and A; returns the cotangent of the arm.
 template <class Real, class Bar>
 REVOLUTE_HD inline Vector3<Bar> point_bias_adjoint(const HeldFrame<Real>& frame, const Vector3<Real>& arm,
                                                    const Vector3<Bar>& bar, Force<Bar>& V_bar,
@@ -37,7 +37,7 @@ REVOLUTE_HD inline Vector3<Bar> point_bias_adjoint(const HeldFrame<Real>& frame,
   return cross(bar, frame.A.w) + cross(turned, V.w);
 }
 
-// What (3) and (4) need.
+// The quantities in (3) and (4).
 template <class Real>
 struct WeldRotation {
   Matrix3<Real> B;
@@ -73,7 +73,7 @@ REVOLUTE_HD WeldRotation<Real> weld_rotation(const Kinematics<Real>& kin, const 
   return out;
 }
 
-// The rows' violations, Jacobians and dJ/dt v.
+// Computes the rows' violations, Jacobians and dJ/dt v.
 template <class Real>
 struct EqualityRows {
   Real violation[6], bias[6];
@@ -128,7 +128,7 @@ struct EqualityRowsCotangent {
   Bar violation[6], bias[6];
   RowJacobianCotangent<Bar> J[6];
 };
-// Where those of two links' velocities and accelerations go.
+// Cotangents of a frame's velocity and acceleration.
 template <class Bar>
 struct HeldFrameCotangent {
   Force<Bar> V, A;
