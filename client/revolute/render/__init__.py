@@ -3,7 +3,8 @@
     trajectory.render("hop.mp4")
     trajectory.render("hop.png", frames=6, camera="track", contacts=True)
 
-`Motion` is what is shown, `Camera` where it is seen from, `Arrows` what is drawn on top.
+`Motion` is what is shown, `Poses` where its bodies are, `Camera` where it is seen from, `Arrows` what is
+drawn on top.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from .files import render
 from .frames import pictures
 from .html import animated_html
 from .motion import Motion, compiled_model, motion_of
+from .poses import Poses
 
 __all__ = [
     "Arrows",
     "Camera",
     "Motion",
+    "Poses",
     "animated_html",
     "compiled_model",
     "contact_arrows",

@@ -50,7 +50,7 @@ class Arrows:
 
 
 def contact_arrows(motion: Motion, steps: Sequence[int], radius: float) -> list[Arrows]:
-    """Return the contact forces at some states, each as it acts on the body that moves.
+    """Return the contact forces at some states, each as it acts on a body that it can move.
 
     Args:
         motion: the motion.
@@ -71,7 +71,7 @@ def force_ends(
     force = np.einsum("nij,ni->nj", found.frame, found.force[:, :3])
     places = {name: geom for geom, name in enumerate(handle.geom_names)}
     second = [model.geom_bodyid[places[name]] for _, name in found.geoms]
-    force[model.body_weldid[second] == 0] *= -1
+    force[~_pushed(model)[second]] *= -1
     return np.stack([found.position, found.position + radius * force / _weight(model)], axis=1)
 
 
@@ -85,7 +85,7 @@ def gradient_arrows(motion: Motion, gradient: Mapping[str, Any], step: int, radi
         radius: length of the largest arrow in m.
     """
     data = mujoco.MjData(motion.model)
-    data.qpos[:] = motion.qpos[step]
+    motion.poses[step].put_into(data)
     mujoco.mj_kinematics(motion.model, data)
     ends = [*_control_arrows(motion, data, gradient.get("ctrl"), step, radius)]
     if step == 0:
@@ -160,6 +160,11 @@ def _start_arrows(motion: Motion, data: mujoco.MjData, gradient: Any, radius: fl
 
 
 def _weight(model: mujoco.MjModel) -> float:
-    """Return the weight of everything that moves in N; without gravity, that on Earth."""
-    mass = float(model.body_mass[model.body_weldid != 0].sum())
+    """Return the weight of everything that forces move in N; without gravity, that on Earth."""
+    mass = float(model.body_mass[_pushed(model)].sum())
     return (mass or 1.0) * (float(np.linalg.norm(model.opt.gravity)) or 9.81)
+
+
+def _pushed(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
+    """Return of each body whether forces move it: it is welded to neither the world nor a mocap body."""
+    return (model.body_weldid != 0) & (model.body_mocapid[model.body_weldid] < 0)

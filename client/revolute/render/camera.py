@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from .motion import Motion
+from .poses import Poses
 
 _MOST_STATES = 20
 """States that are looked at to find a view that shows the whole motion."""
@@ -72,7 +73,7 @@ def placed_camera(camera: Camera, motion: Motion) -> dict[str, Any]:
     Returns:
         The attributes of `Camera`; `track` is the number of the body, or -1.
     """
-    centre, radius = sphere_around(motion.model, motion.qpos[:1] if camera.track else motion.qpos)
+    centre, radius = sphere_around(motion.model, motion.poses[:1] if camera.track else motion.poses)
     lookat = centre if camera.lookat is None else camera.lookat
     distance = _DISTANCE * radius if camera.distance is None else camera.distance
     body = -1
@@ -89,21 +90,21 @@ def first_moving_body(model: mujoco.MjModel) -> int:
     return int(moving[0]) if len(moving) else 0
 
 
-def sphere_around(model: mujoco.MjModel, qpos: Any) -> tuple[npt.NDArray[np.float64], float]:
+def sphere_around(model: mujoco.MjModel, poses: Poses) -> tuple[npt.NDArray[np.float64], float]:
     """Return centre and radius of a sphere around the moving shapes.
 
     Args:
         model: the model.
-        qpos: configurations, [n, nq]; of many, some are looked at.
+        poses: with one leading axis; of many, some are looked at.
     """
     data = mujoco.MjData(model)
     moving = np.flatnonzero(model.body_weldid[model.geom_bodyid] != 0)
     centres = []
-    shown = np.unique(np.linspace(0, len(qpos) - 1, _MOST_STATES).round().astype(int))
+    shown = np.unique(np.linspace(0, len(poses) - 1, _MOST_STATES).round().astype(int))
     for index in shown:
-        data.qpos[:] = qpos[index]
+        poses[index].put_into(data)
         mujoco.mj_kinematics(model, data)
-        # a copy: the next configuration overwrites the array
+        # a copy: the next pose overwrites the array
         centres.append(
             data.geom_xpos[moving] if len(moving) else data.xipos[min(1, model.nbody - 1) :].copy()
         )

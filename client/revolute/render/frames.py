@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,7 +61,7 @@ def pictures(
         UnavailableError: there is no OpenGL to draw with.
     """
     width, height = _checked_size(size)
-    radius = sphere_around(motion.model, motion.qpos[:1])[1]
+    radius = sphere_around(motion.model, motion.poses[:1])[1]
     settings = {
         "size": [width, height],
         "radius": radius,
@@ -78,7 +79,7 @@ def pictures(
             job,
             model=_binary(motion.model),
             settings=json.dumps(settings),
-            qpos=motion.qpos[list(steps)],
+            **asdict(motion.poses[list(steps)]),
             **_rows("arrow", arrows),
             **_rows("line", [(-1, each) for each in lines]),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
@@ -11,8 +11,10 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.controllers import MOCAP_INPUTS
 from ..contract.errors import ArgumentError, DivergedError
 from ..model import ModelHandle
+from .poses import Poses
 
 if TYPE_CHECKING:
     from ..measured import Contacts
@@ -39,6 +41,10 @@ class Recorded(Protocol):
     def ctrl(self) -> npt.NDArray[np.float64]:
         """Controls, [batch, T / hold, nu] or [T / hold, nu]."""
 
+    @property
+    def inputs(self) -> Mapping[str, npt.NDArray[np.float64]]:
+        """Other inputs that were given, with rows like `ctrl`; axes of length 1, and left out, repeat."""
+
     def contacts(self, times: Sequence[int]) -> Contacts:
         """Return the contacts of all environments at some states."""
 
@@ -50,7 +56,7 @@ class Motion:
     Attributes:
         handle: the model.
         model: the model, compiled by MuJoCo.
-        qpos: configurations, [T + 1, nq].
+        poses: configurations and poses of mocap bodies, T + 1 of them.
         qvel: velocities, [T + 1, nv].
         ctrl: controls, [T, nu].
         length: steps of the whole trajectory; more than T if the environment diverged.
@@ -60,12 +66,17 @@ class Motion:
 
     handle: ModelHandle
     model: mujoco.MjModel
-    qpos: npt.NDArray[np.float64]
+    poses: Poses
     qvel: npt.NDArray[np.float64]
     ctrl: npt.NDArray[np.float64]
     length: int
     env: int
     contacts: Callable[[Sequence[int]], Contacts]
+
+    @property
+    def qpos(self) -> npt.NDArray[np.float64]:
+        """Configurations, [T + 1, nq]."""
+        return self.poses.qpos
 
     @property
     def timestep(self) -> float:
@@ -75,7 +86,7 @@ class Motion:
     @property
     def steps(self) -> int:
         """Number of the last state."""
-        return len(self.qpos) - 1
+        return len(self.poses) - 1
 
     @property
     def duration(self) -> float:
@@ -108,10 +119,12 @@ def motion_of(trajectory: Recorded, env: int = 0) -> Motion:
     if not count:
         raise DivergedError("trajectory: expected a finite state to show, got none")
     steps = qpos.shape[1] - 1
+    model = compiled_model(trajectory.model)
+    mocap = {name: _mocap_rows(trajectory, name, env, steps) for name in MOCAP_INPUTS}
     return Motion(
         handle=trajectory.model,
-        model=compiled_model(trajectory.model),
-        qpos=qpos[env, :count],
+        model=model,
+        poses=Poses.of(model, qpos[env], **mocap)[:count],
         qvel=qvel[env, :count],
         ctrl=per_step(ctrl[env], steps)[: count - 1],
         length=steps,
@@ -120,8 +133,22 @@ def motion_of(trajectory: Recorded, env: int = 0) -> Motion:
     )
 
 
+def _mocap_rows(trajectory: Recorded, name: str, env: int, steps: int) -> npt.NDArray[np.float64] | None:
+    """Return where mocap bodies of an environment are in each state, [T + 1, nmocap, …]; None for the file's.
+
+    A state has the pose of the step that starts there, the last state that of the last step.
+    """
+    rows = trajectory.inputs.get(name)
+    if rows is None or not steps:
+        return None
+    if rows.ndim == 4:
+        rows = rows[env if len(rows) > 1 else 0]
+    rows = per_step(rows if rows.ndim == 3 else rows[None], steps)
+    return np.concatenate([rows, rows[-1:]])
+
+
 def per_step(rows: npt.NDArray[np.float64], steps: int) -> npt.NDArray[np.float64]:
-    """Return an array of held controls with one row per step."""
+    """Return an array of held controls, or other inputs, with one row per step."""
     return np.repeat(rows, steps // len(rows), axis=0) if len(rows) else rows
 
 

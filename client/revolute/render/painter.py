@@ -10,10 +10,13 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import fields
 from typing import Any, BinaryIO
 
 import mujoco
 import numpy as np
+
+from .poses import Poses
 
 BONE_RGBA = np.array([0.25, 0.4, 0.6, 1.0], np.float32)
 
@@ -43,10 +46,11 @@ def main(job: str, output: BinaryIO) -> None:
     camera = _camera(settings["camera"])
     bare = _bodies_without_shapes(model)
     has_sky = bool((model.tex_type == int(mujoco.mjtTexture.mjTEXTURE_SKYBOX)).any())
+    poses = Poses(*(job_arrays[each.name] for each in fields(Poses)))
     data = mujoco.MjData(model)
     with mujoco.Renderer(model, height, width) as renderer:
-        for index, qpos in enumerate(job_arrays["qpos"]):
-            data.qpos[:] = qpos
+        for index in range(len(poses)):
+            poses[index].put_into(data)
             mujoco.mj_forward(model, data)
             renderer.update_scene(data, camera)
             thick = 0.01 * settings["radius"]

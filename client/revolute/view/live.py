@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+import mujoco
 import numpy as np
 
 from ..contract.errors import ArgumentError, RevoluteError
@@ -12,6 +13,7 @@ from ..model import ModelHandle
 from ..render.arrows import FORCE_RGB, Arrows, force_ends
 from ..render.camera import sphere_around
 from ..render.motion import compiled_model
+from ..render.poses import Poses
 from .viewer import PORT, Viewer
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class Watched(Protocol):
     model: ModelHandle
 
     def state(self) -> Any:
-        """Return its state, with qpos, time, step_count and status."""
+        """Return its state, with qpos, time, step_count, status, mocap_pos and mocap_quat."""
 
     def contacts(self) -> Contacts:
         """Return the contacts in its state."""
@@ -34,7 +36,8 @@ class Watched(Protocol):
 class SessionViewer(Viewer):
     """A page that follows a session; made by `Session.view`.
 
-    It asks for the state `rate` times per second, which renews the session's lease.
+    It asks for the state `rate` times per second, which renews the session's lease. Mocap bodies are
+    where the state has them.
 
     Args:
         session: the session.
@@ -61,8 +64,9 @@ class SessionViewer(Viewer):
         self._status = gui.add_markdown("")
         self._due = time.monotonic()
         state = session.state()
-        seen = state.qpos[0] if np.isfinite(state.qpos[0]).all() else session.model.qpos0
-        centre, self._radius = sphere_around(compiled, seen[None])
+        finite = np.isfinite(state.qpos[0]).all()
+        seen = _poses(compiled, state)[:1] if finite else Poses.of(compiled, session.model.qpos0[None])
+        centre, self._radius = sphere_around(compiled, seen)
         self.scene.look_at(centre, self._radius)
         self._show(state)
         self._start()
@@ -89,7 +93,7 @@ class SessionViewer(Viewer):
         if state.status[env] or not np.isfinite(state.qpos[env]).all():
             self._status.content += ", **diverged**"
             return
-        self.scene.place(state.qpos[env])
+        self.scene.place(_poses(compiled_model(self._session.model), state)[env])
         self.scene.show_arrows("contacts", self._forces(env) if self._contacts.value else None)
 
     def _forces(self, env: int) -> Arrows:
@@ -97,3 +101,8 @@ class SessionViewer(Viewer):
         found = self._session.contacts()
         ends = force_ends(self._session.model, compiled_model(self._session.model), found, self._radius)
         return Arrows(ends[found.environment == env], FORCE_RGB)
+
+
+def _poses(model: mujoco.MjModel, state: Any) -> Poses:
+    """Return the poses of all environments of a session."""
+    return Poses.of(model, state.qpos, state.mocap_pos, state.mocap_quat)

@@ -10,6 +10,7 @@ import numpy as np
 from ..model import ModelHandle
 from ..render.camera import sphere_around
 from ..render.motion import compiled_model
+from ..render.poses import Poses
 from .viewer import PORT, Viewer
 
 _MOST_SLIDERS = 60
@@ -17,7 +18,7 @@ _SCALAR_JOINTS = (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HI
 
 
 class ModelViewer(Viewer):
-    """A page with a model in its default configuration; sliders move the joints.
+    """A page with a model in its default configuration; sliders move the joints, mocap bodies stand still.
 
     Args:
         model: the model.
@@ -31,9 +32,11 @@ class ModelViewer(Viewer):
     def __init__(self, model: ModelHandle, *, host: str = "127.0.0.1", port: int = PORT) -> None:
         compiled = compiled_model(model)
         super().__init__(compiled, model.name, host=host, port=port)
-        self._qpos = np.array(next(iter(model.keyframes.values()), model.qpos0))
-        self.scene.look_at(*sphere_around(compiled, self._qpos[None]))
-        self.scene.place(self._qpos)
+        # a copy: the sliders change it
+        qpos = np.array(next(iter(model.keyframes.values()), model.qpos0))
+        self._pose = Poses.of(compiled, qpos)
+        self.scene.look_at(*sphere_around(compiled, Poses.of(compiled, qpos[None])))
+        self.scene.place(self._pose)
         self.sliders: dict[str, Any] = {}
         scalar = [joint for joint in range(model.njnt) if compiled.jnt_type[joint] in _SCALAR_JOINTS]
         for joint in scalar[:_MOST_SLIDERS]:
@@ -45,14 +48,14 @@ class ModelViewer(Viewer):
         hinge = compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_HINGE
         reach = np.pi if hinge else 1.0
         low, high = compiled.jnt_range[joint] if compiled.jnt_limited[joint] else (-reach, reach)
-        value = float(np.clip(self._qpos[at], low, high))
+        value = float(np.clip(self._pose.qpos[at], low, high))
         slider = self._server.gui.add_slider(
             f"{name} ({'rad' if hinge else 'm'})", float(low), float(high), float(high - low) / 1000, value
         )
 
         def move(_event: Any) -> None:
-            self._qpos[at] = slider.value
-            self.scene.place(self._qpos)
+            self._pose.qpos[at] = slider.value
+            self.scene.place(self._pose)
 
         slider.on_update(move)
         self.sliders[name] = slider

@@ -23,7 +23,7 @@ class TrajectoryViewer(Viewer):
     """A page that plays a trajectory; made by `Trajectory.view`.
 
     Args:
-        trajectory: the trajectory, or anything with its model, qpos, qvel and ctrl.
+        trajectory: the trajectory, or anything with its model, qpos, qvel, ctrl, inputs and contacts.
         gradient: what `Trajectory.backward` returned, or a function that returns it, which is called when
             somebody first asks for the gradient; None for no gradient.
         host: as for `Viewer`.
@@ -47,8 +47,8 @@ class TrajectoryViewer(Viewer):
         self._shown: Any = None
         self._time = 0.0
         self._last = time.monotonic()
-        centre, radius = sphere_around(self._motion.model, self._motion.qpos)
-        self._arrow_radius = sphere_around(self._motion.model, self._motion.qpos[:1])[1]
+        centre, radius = sphere_around(self._motion.model, self._motion.poses)
+        self._arrow_radius = sphere_around(self._motion.model, self._motion.poses[:1])[1]
         self.scene.look_at(centre, radius)
         self._add_controls()
         self._show()
@@ -109,7 +109,7 @@ class TrajectoryViewer(Viewer):
             if wanted == self._shown:
                 return
             self._shown = wanted
-            self.scene.place(motion.qpos[step])
+            self.scene.place(motion.poses[step])
             radius = self._arrow_radius
             forces = self._wanted_forces(motion, step)
             self.scene.show_arrows("contacts", forces)

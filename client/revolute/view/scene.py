@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import trimesh
 
-from ..render import Arrows
+from ..render import Arrows, Poses
 
 _SHOWN_GROUPS = 3
 """MuJoCo draws shapes of the groups 0, 1 and 2; a model with none there is shown whole."""
@@ -41,11 +41,11 @@ class Scene:
             self._add_shape(geom)
         self._moving = np.flatnonzero(model.body_weldid != 0).tolist()
         self._arrows: dict[str, Any] = {}
-        self.place(model.qpos0, bodies=range(model.nbody))
+        self.place(Poses.of(model, model.qpos0), bodies=range(model.nbody))
 
-    def place(self, qpos: Any, *, bodies: Any = None) -> None:
-        """Move bodies to a configuration, [nq]; by default all that are not welded to the world."""
-        self.data.qpos[:] = qpos
+    def place(self, pose: Poses, *, bodies: Any = None) -> None:
+        """Move bodies to a pose, without leading axes; by default all that are not welded to the world."""
+        pose.put_into(self.data)
         mujoco.mj_kinematics(self._model, self.data)
         with self._server.atomic():
             for body in self._moving if bodies is None else bodies:

@@ -1,6 +1,8 @@
-"""A falling ball, and a reason to skip where nothing can be drawn."""
+"""A falling ball, a port for a viewer, and a reason to skip where nothing can be drawn."""
 
 from __future__ import annotations
+
+import socket
 
 import numpy as np
 import pytest
@@ -36,3 +38,11 @@ def opengl(ball: revolute.Trajectory) -> None:
         list(pictures(motion_of(ball), [0], size=(16, 16)))
     except revolute.UnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

@@ -32,8 +32,19 @@ BALL_ON_A_BOX = """
 """
 
 
+BALL_ON_A_TABLE = """
+<mujoco>
+  <option timestep="0.002"/>
+  <worldbody>
+    <body mocap="true" pos="0 0 -0.1"><geom type="box" size="1 1 0.1"/></body>
+    <body pos="0 0 0.1"><freejoint/><geom size="0.1"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
 @pytest.mark.parametrize("contact_model", ["hard", "mujoco"])
-@pytest.mark.parametrize(("scene", "points"), [(RESTING, 4), (BALL_ON_A_BOX, 1)])
+@pytest.mark.parametrize(("scene", "points"), [(RESTING, 4), (BALL_ON_A_BOX, 1), (BALL_ON_A_TABLE, 1)])
 def test_contact_forces_carry_the_weight(
     simulator: revolute.Simulator, contact_model: str, scene: str, points: int
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -28,14 +27,6 @@ def page() -> Iterator[Page]:
     """Return a tab that can draw in three dimensions, in software."""
     with browser("--use-angle=swiftshader", "--enable-unsafe-swiftshader") as tab:
         yield tab()
-
-
-@pytest.fixture
-def port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _wait(condition: Callable[[], bool]) -> None:
