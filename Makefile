@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 ISAS ?= auto
-PYTEST_ARGS ?= -n 2 --dist loadgroup --durations=30
+PYTEST_ARGS ?= -n 2 --durations=30
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -53,7 +53,7 @@ def over_http(server: ServerProcess) -> Iterator[revolute.Simulator]:
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
-    """Start a Ray of this machine alone. Tests that use it are in the group "ray", to run in one process."""
+    """Start a Ray of this machine alone."""
     import ray
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

@@ -139,3 +139,10 @@ def test_the_hard_contact_model_refuses_adhesion_by_name() -> None:
         ModelError, match="actuator 'stick': adhesion in contact_model=\"hard\" is not supported"
     ):
         load_model(TEXT.format(cone="elliptic", integrator="Euler"), contact_model="hard")
+
+
+def test_an_actuator_of_adhesion_has_a_name() -> None:
+    text = b"""<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+    <body name="pad" pos="0 0 0.1"><freejoint/><geom size="0.1"/></body></worldbody>
+    <actuator><adhesion body="pad" ctrlrange="0 1"/></actuator></mujoco>"""
+    assert list(load_model(text).actuator_names) == ["pad"]

@@ -249,3 +249,12 @@ def test_the_file_of_a_field_is_read_and_bounded() -> None:
         load_model(f"<mujoco><asset>{fields}</asset></mujoco>")
     with pytest.raises(ModelError, match=r"hfield 'hills\.bin': expected a file, got none at terrain/"):
         load_model(text)
+
+
+@pytest.mark.parametrize("body", ['<body mocap="true">', '<body pos="0 0 3"><freejoint/><geom size="0.1"/>'])
+def test_a_field_that_moves_is_refused_by_name(body: str) -> None:
+    text = f"""<mujoco><asset><hfield name="hills" nrow="3" ncol="3" size="1 1 1 1"/></asset><worldbody>
+    {body}<geom name="ground" type="hfield" hfield="hills"/></body>
+    <body pos="0 0 2"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
+    with pytest.raises(ModelError, match="geom 'ground': a height field on a body that moves"):
+        load_model(text.encode())

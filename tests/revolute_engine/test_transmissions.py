@@ -171,3 +171,15 @@ def test_the_paths_bend_in_some_of_these_states(name: str) -> None:
         mujoco.mj_forward(theirs, data)
         bends.append(bool((data.wrap_obj.ravel()[: int(data.ten_wrapnum[0])] >= 0).any()))
     assert any(bends)
+
+
+@pytest.mark.parametrize("contact_model", ["hard", "mujoco"])
+def test_a_tendon_spring_at_its_rest_length_has_its_stiffness(contact_model: str) -> None:
+    """One hinge of inertia I, tendon length 2 q: d qvel+ / d q = -h 4 k / I at q = 0 as elsewhere."""
+    text = b"""<mujoco><option gravity="0 0 0" timestep="0.01"/><worldbody><body><joint name="j"/>
+    <inertial pos="0 0 0" mass="1" diaginertia="0.5 0.5 0.5"/></body></worldbody>
+    <tendon><fixed stiffness="5"><joint joint="j" coef="2"/></fixed></tendon></mujoco>"""
+    sprung, engine = load_model(text, contact_model=contact_model), Engine(threads=1)
+    for angle in (0.0, 1e-9, 0.3):
+        found = engine.jacobian(sprung, [angle], [0.0], [])
+        np.testing.assert_allclose(found.A[1, 0], -0.01 * 4 * 5 / 0.5, rtol=1e-12)

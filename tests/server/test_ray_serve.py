@@ -20,8 +20,6 @@ pytest.importorskip("ray")
 
 from ray import serve
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 @pytest.fixture(scope="module")
 def address(ray_cluster: None, redis_address: str) -> Iterator[str]:

@@ -168,7 +168,9 @@ class Measurements:
         engine = self._engine
         if source.trajectory_id:
             kept = await self._trajectories.get(source.trajectory_id)
-            with self._budget.reserve("all its states", states_bytes(kept.model, kept.rollout.ctrl)):
+            with self._budget.reserve(
+                "all its states", states_bytes(kept.model, kept.rollout.ctrl, kept.rollout.control)
+            ):
                 states = await self._pool.run(
                     lambda token: engine.states_of(kept.model, kept.rollout, source.times, cancel=token),
                     kept.rollout.batch * kept.rollout.steps,

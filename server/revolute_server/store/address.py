@@ -44,7 +44,7 @@ def open_store(
     sync = durability == "disk"
     if address == "memory:":
         return MemoryStore(limits, reserve)
-    if path := _sqlite_path(address):
+    if path := sqlite_path(address):
         return SqliteStore(Path(path), limits, sync=sync)
     if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
         raise ArgumentError.expected("store", FORMS, repr(hide_password(address)))
@@ -62,7 +62,7 @@ def open_store(
     return RedisStore(address, hide_password(address), limits, sync=sync)
 
 
-def _sqlite_path(address: str) -> str:
+def sqlite_path(address: str) -> str:
     """Return the path in `sqlite:///relative` or `sqlite:////absolute`; empty for other addresses."""
     head = "sqlite:///"
     return unquote(address[len(head) :]) if address.startswith(head) and len(address) > len(head) else ""

@@ -19,7 +19,7 @@ _ORDER = (MODEL, SESSION, TRAJECTORY, REQUEST, TOMBSTONE)
 _log = logging.getLogger("revolute.server")
 
 
-async def copy_records(source: Store, target: Store) -> Counter[str]:
+async def copy_records(source: Store, target: Store) -> tuple[Counter[str], int]:
     """Copy all records to an empty store.
 
     Args:
@@ -27,7 +27,7 @@ async def copy_records(source: Store, target: Store) -> Counter[str]:
         target: an open store without records.
 
     Returns:
-        The number of copied records, by kind.
+        The number of copied records, by kind, and the number of damaged ones, which are not copied.
 
     Raises:
         ArgumentError: the target has records.
@@ -38,22 +38,27 @@ async def copy_records(source: Store, target: Store) -> Counter[str]:
         if await target.scan(kind, limit=1):
             raise ArgumentError.expected("target", "an empty store", f"one with a {kind}")
     copied: Counter[str] = Counter()
+    damaged = 0
     for kind in _ORDER:
         after = 0
         while entries := await source.scan(kind, after):
             for entry in entries:
-                copied[kind] += await _copy(source, target, kind, entry.key)
+                try:
+                    copied[kind] += await _copy(source, target, kind, entry.key)
+                except DataLossError as error:
+                    _log.warning("not copied: %s", error)
+                    damaged += 1
             after = entries[-1].sequence
-    return copied
+    return copied, damaged
 
 
 async def _copy(source: Store, target: Store, kind: str, key: str) -> bool:
-    """Copy one record; return False if it is gone or damaged."""
-    try:
-        record = await source.get(kind, key)
-    except DataLossError as error:
-        _log.warning("not copied: %s", error)
-        return False
+    """Copy one record; return False if it is gone.
+
+    Raises:
+        DataLossError: it is damaged.
+    """
+    record = await source.get(kind, key)
     if record is None:
         return False
     put = Put(

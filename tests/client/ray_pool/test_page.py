@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("ray")
-
 PAGE = Path(__file__).resolve().parents[3] / "docs/ray.md"
 
 

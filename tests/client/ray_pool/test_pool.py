@@ -22,8 +22,6 @@ from revolute.contract.errors import ArgumentError, DivergedError, UnavailableEr
 from revolute.ray import RolloutPool
 from tests.server.processes import running_server
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 BATCH, STEPS = 150, 100
 PULLED = """
 <mujoco><worldbody>

@@ -76,8 +76,8 @@ def test_a_damaged_record_is_left_out_by_name(tmp_path: Path) -> None:
         (key,) = connection.execute("SELECT key FROM records WHERE kind = 'trajectory'").fetchone()
         connection.execute("UPDATE records SET payload = zeroblob(size), file = NULL WHERE key = ?", [key])
     done = command("backup", file, "--store", store)
-    assert done.returncode == 0 and "1 of kind trajectory" in done.stdout
-    assert key in done.stderr
+    assert done.returncode == 1 and "1 of kind trajectory" in done.stdout
+    assert key in done.stderr and "1 damaged records are not copied" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,7 @@ def test_a_damaged_record_is_left_out_by_name(tmp_path: Path) -> None:
             ("restore", "{here}/absent.db", "--store", "sqlite:///{here}/x.db"),
             "a file that `revolute",
         ),
+        (("backup", "{here}/new.db", "--store", "sqlite:///{here}/no.db"), "a store that servers have used"),
         (("backup", "{here}/new.db", "--store", "memory:"), "a store outside of a process"),
         (("restore", "{here}/full.db", "--store", "sqlite:///{here}/full.db"), "an empty store"),
     ],
