@@ -10,6 +10,7 @@ if they are gone by then, it simulates again.
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, Activation, Feedback, arguments_of
+from .contract.controllers import MLP, STEP_INPUTS, Activation, Feedback, arguments_of
 from .contract.errors import ArgumentError
 from .model import ModelHandle, check_model
 from .simulator import Simulator
@@ -50,6 +51,9 @@ def rollout(
     feedback: Feedback | Mapping[str, Any] | None = None,
     policy: MLP | Policy | None = None,
     qfrc_applied: Any = None,
+    xfrc_applied: Any = None,
+    mocap_pos: Any = None,
+    mocap_quat: Any = None,
     **options: Any,
 ) -> tuple[jax.Array, jax.Array]:
     """Simulate as `Simulator.rollout` does, as a differentiable function of JAX.
@@ -64,6 +68,9 @@ def rollout(
         feedback: the arguments of `revolute.Feedback` by name, which may be tracers; or a Feedback.
         policy: a `Policy`, whose weights may be tracers; or a `revolute.MLP`.
         qfrc_applied: generalized forces, as for `Simulator.rollout`.
+        xfrc_applied: forces and torques on bodies, as for `Simulator.rollout`.
+        mocap_pos: positions of the mocap bodies, as for `Simulator.rollout`.
+        mocap_quat: their quaternions, as for `Simulator.rollout`.
         options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32" or hold=2. With
             states="final" only the last state is returned.
 
@@ -86,14 +93,19 @@ def rollout(
     if policy is not None:
         policy = policy if isinstance(policy, Policy) else Policy.of(policy)
         given |= policy.arrays
-    if qfrc_applied is not None:
-        given["qfrc_applied"] = qfrc_applied
+    applied = (qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
+    given |= {name: array for name, array in zip(STEP_INPUTS, applied, strict=True) if array is not None}
     named = {name: jnp.asarray(value) for name, value in given.items()}
     dtype = jnp.result_type(float, *arrays)
     arrays = [value.astype(dtype) for value in arrays]
     named = {name: value.astype(dtype) for name, value in named.items()}
     if arrays[2].ndim not in (2, 3):
         raise ArgumentError.expected("ctrl", "shape [batch, T, nu] or [T, nu]", list(arrays[2].shape))
+    for name in STEP_INPUTS:
+        # vmap would take axes of its own that are missing for axes of length 1
+        own = _CONTROLLER_AXES[name] - 2
+        if name in named and named[name].ndim < own:
+            raise ArgumentError.expected(name, f"{own} or more axes", f"shape {list(named[name].shape)}")
     lead = arrays[2].shape[:-2]
     # environments that share a start state: JAX sums the gradient of the broadcast
     start = [
@@ -259,8 +271,8 @@ class _Call:
         return [inputs.split(array) for array in arrays]
 
 
-_CONTROLLER_AXES = {"feedback.gain": 4} | dict.fromkeys(
-    ("feedback.qpos", "feedback.qvel", "policy.goal", "qfrc_applied"), 3
+_CONTROLLER_AXES = dict.fromkeys(("feedback.qpos", "feedback.qvel", "policy.goal", "qfrc_applied"), 3) | (
+    dict.fromkeys(("feedback.gain", "xfrc_applied", "mocap_pos", "mocap_quat"), 4)
 )
 """Axes of a controller's array with one value per environment and time; those in front may be left out."""
 
@@ -288,7 +300,7 @@ class _Inputs:
     def each_row(self) -> Iterator[_Inputs]:
         """Yield the inputs of each row."""
         flat = [
-            array.reshape(-1, *shape)
+            array.reshape(math.prod(self.rows), *shape)
             for array, (_, shape) in zip(self._arrays, self._call.shapes, strict=True)
         ]
         return (_Inputs(self._call, row) for row in zip(*flat, strict=True))
@@ -309,7 +321,8 @@ class _Inputs:
                 raise ArgumentError.expected(name, f"a batch of {self._call.batch[0]}, as of ctrl", rest[0])
             whole = np.broadcast_to(whole, (*self.rows, *self._call.batch, *rest[1:]))
             lead += 1
-        return whole.reshape(-1, *whole.shape[lead:])
+        # no -1: an axis may have length 0, as that of controls of a model without actuators
+        return whole.reshape(math.prod(whole.shape[:lead]), *whole.shape[lead:])
 
     def _batch_first(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape with axes of length 1 for those left out; only of time if there is no batch."""

@@ -13,6 +13,7 @@ from jax.test_util import check_grads
 
 import revolute
 import revolute.jax as adapter
+from revolute.contract.controllers import STEP_INPUTS
 
 BATCH, STEPS, ROWS = 3, 5, 2
 
@@ -297,6 +298,185 @@ def test_vmap_of_single_environments_with_controllers(cart: Cartpole, kind: str)
         expected = jacobian(cart.qpos[row], cart.qvel[row], cart.ctrl[row], *arrays)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one[row], other, rtol=1e-11, atol=1e-13)
+
+
+# a box that flies, towed by a mocap body; no actuators
+TOWED = """<mujoco><option timestep="0.01"/><worldbody>
+  <body name="hand" mocap="true" pos="0 0 0.3" quat="0.9 0.1 0.3 -0.2"/>
+  <body name="box" pos="0 0 0.3" quat="0.9 0.1 0.3 -0.2"><freejoint/>
+    <geom type="box" size="0.05 0.06 0.04" pos="0.01 0 0" mass="0.5"/></body></worldbody>
+  <equality><weld body1="hand" body2="box" solref="0.05 1" torquescale="0.6"/></equality></mujoco>"""
+
+LEADS: tuple[tuple[int, ...], ...] = ((), (STEPS,), (1, STEPS), (BATCH, 1), (BATCH, STEPS))
+"""Axes in front of an input of a step: none, time, and environments and time."""
+
+
+class Towed:
+    """Rollouts of towed boxes by random inputs of their steps."""
+
+    def __init__(self, sim: revolute.Simulator) -> None:
+        self.sim, self.model = sim, sim.load_model(TOWED)
+        self.random = np.random.default_rng(5)
+        self.qpos = self.model.qpos0 + 0.02 * self.random.normal(size=(BATCH, self.model.nq))
+        self.qvel = 0.1 * self.random.normal(size=(BATCH, self.model.nv))
+        self.ctrl = np.zeros((BATCH, STEPS, 0))
+        self.rows = self.qpos + 0.02 * self.random.normal(size=(ROWS, *self.qpos.shape))
+
+    def inputs(self, *lead: int) -> dict[str, np.ndarray]:
+        """Return all inputs with these axes in front."""
+        means: dict[str, tuple[np.ndarray, float]] = {
+            "qfrc_applied": (np.zeros(self.model.nv), 0.3),
+            "xfrc_applied": (np.zeros((self.model.nbody, 6)), 0.3),
+            "mocap_pos": (self.model.mocap_pos, 0.05),
+            "mocap_quat": (1.5 * self.model.mocap_quat, 0.2),
+        }
+        assert tuple(means) == STEP_INPUTS
+        return {
+            name: mean + size * self.random.normal(size=(*lead, *mean.shape))
+            for name, (mean, size) in means.items()
+        }
+
+    def states(self, qpos: Any, qvel: Any, inputs: Any, **options: Any) -> Any:
+        """Simulate as many environments as there are start states; one without a batch axis."""
+        ctrl = self.ctrl if np.ndim(qpos) == 2 else self.ctrl[0]
+        return adapter.rollout(self.sim, self.model, qpos, qvel, ctrl, hold=2, **inputs, **options)
+
+    def loss(self, qpos: Any, qvel: Any, inputs: Any) -> Any:
+        return sum(jnp.sum(jnp.sin(array)) for array in self.states(qpos, qvel, inputs))
+
+
+@pytest.fixture
+def towed(in_process: revolute.Simulator) -> Towed:
+    return Towed(in_process)
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    """Compare trees of arrays."""
+    jax.tree.map(lambda *pair: np.testing.assert_allclose(*pair, rtol=1e-11, atol=1e-12), found, expected)
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("name", STEP_INPUTS)
+def test_gradients_by_step_inputs_against_differences(towed: Towed, name: str, lead: tuple[int, ...]) -> None:
+    inputs = towed.inputs(*lead)
+
+    def states(value: Any) -> Any:
+        return towed.states(towed.qpos, towed.qvel, inputs | {name: value})
+
+    check_grads(states, (inputs[name],), 1, modes=["rev"])
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_jit_by_step_inputs_is_backward_on_every_transport(
+    simulator: revolute.Simulator, lead: tuple[int, ...]
+) -> None:
+    towed = Towed(simulator)
+    inputs = towed.inputs(*lead)
+    found = jax.jit(jax.grad(towed.loss, 2))(towed.qpos, towed.qvel, inputs)
+    trajectory = simulator.rollout(towed.model, towed.qpos, towed.qvel, towed.ctrl, hold=2, **inputs)
+    bars = np.cos(trajectory.qpos), np.cos(trajectory.qvel)
+    gradient = trajectory.backward(*bars, wrt=STEP_INPUTS)
+    for name, array in inputs.items():
+        assert found[name].shape == array.shape and np.abs(found[name]).max() > 0
+        np.testing.assert_allclose(found[name], gradient[name], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_vmap_with_step_inputs_is_one_call_and_a_loop(
+    towed: Towed, calls: list[tuple[int, ...]], lead: tuple[int, ...]
+) -> None:
+    """Over start states with the same inputs, over inputs, and over some of them."""
+    slopes = jax.grad(towed.loss, (0, 2))
+    same, several = towed.inputs(*lead), towed.inputs(ROWS, *lead)
+    some = same | {name: several[name] for name in ("xfrc_applied", "mocap_quat")}
+    for qpos, inputs, axis, axes in (
+        (towed.rows, same, 0, dict.fromkeys(STEP_INPUTS)),
+        (towed.qpos, several, None, dict.fromkeys(STEP_INPUTS, 0)),
+        (towed.rows, some, 0, {name: None if some[name] is same[name] else 0 for name in STEP_INPUTS}),
+    ):
+        calls.clear()
+        found = jax.jit(jax.vmap(slopes, in_axes=(axis, None, axes)))(qpos, towed.qvel, inputs)
+        assert calls == [(ROWS * BATCH, STEPS, 0)]
+        for row in range(ROWS):
+            own = {name: array if axes[name] is None else array[row] for name, array in inputs.items()}
+            expected = slopes(qpos if axis is None else qpos[row], towed.qvel, own)
+            assert_close(jax.tree.map(lambda array, row=row: array[row], found), expected)
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (STEPS,)])
+def test_vmap_of_single_environments_is_a_batch(
+    towed: Towed, calls: list[tuple[int, ...]], lead: tuple[int, ...]
+) -> None:
+    """The gradient by inputs that a batch shares is the sum over what each environment would have."""
+    slopes, own = jax.grad(towed.loss, (0, 2)), towed.inputs(BATCH, *(lead or (1,)))
+    for inputs, axis in ((towed.inputs(*lead), None), (own, 0)):
+        calls.clear()
+        by_qpos, by_inputs = jax.vmap(slopes, in_axes=(0, 0, axis))(towed.qpos, towed.qvel, inputs)
+        assert calls == [(BATCH, STEPS, 0)]
+        if axis is None:
+            by_inputs = jax.tree.map(lambda array: array.sum(axis=0), by_inputs)
+        assert_close((by_qpos, by_inputs), slopes(towed.qpos, towed.qvel, inputs))
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (STEPS,)])
+def test_jacrev_by_step_inputs(towed: Towed, calls: list[tuple[int, ...]], lead: tuple[int, ...]) -> None:
+    """It is one rollout; of each environment under vmap, too; and has the columns of differences."""
+    inputs = towed.inputs(*lead)
+
+    def last(qpos: Any, qvel: Any, given: Any) -> Any:
+        return towed.states(qpos, qvel, given, states="final")[0]
+
+    jacobian = jax.jacrev(last, 2)
+    each = []
+    for row in range(BATCH):
+        calls.clear()
+        each.append(jacobian(towed.qpos[row], towed.qvel[row], inputs))
+        assert calls == [(STEPS, 0)]
+    found = jax.vmap(jacobian, in_axes=(0, 0, None))(towed.qpos, towed.qvel, inputs)
+    assert_close(found, jax.tree.map(lambda *arrays: np.stack(arrays), *each))
+    for name, array in inputs.items():
+        step = 1e-6 * np.eye(array.size).reshape(-1, *array.shape)
+        moved = [inputs | {name: array + sign * step} for sign in (1, -1)]
+        axes = {other: 0 if other == name else None for other in STEP_INPUTS}
+        columns = jax.vmap(last, in_axes=(None, None, axes))
+        ahead, behind = (columns(towed.qpos[0], towed.qvel[0], given) for given in moved)
+        expected = np.moveaxis((ahead - behind) / 2e-6, 0, -1).reshape(each[0][name].shape)
+        np.testing.assert_allclose(each[0][name], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_jacrev_of_a_batch_sums_over_what_it_shares(towed: Towed) -> None:
+    def last(inputs: Any) -> Any:
+        return towed.states(towed.qpos, towed.qvel, inputs, states="final")[0]
+
+    shared = towed.inputs()
+    repeated = {name: np.broadcast_to(array, (BATCH, 1, *array.shape)) for name, array in shared.items()}
+    found, each = jax.jacrev(last)(shared), jax.jacrev(last)(repeated)
+    assert_close(found, jax.tree.map(lambda array: array.sum(axis=(2, 3)), each))
+
+
+def test_step_inputs_beside_a_policy(cart: Cartpole) -> None:
+    """With a policy, vmap is one call per row."""
+    arrays = controllers("policy")[1]
+    policy = policy_of(*arrays[:4], goal=arrays[4])
+
+    def loss(qpos: Any, forces: Any) -> Any:
+        given = {"xfrc_applied": forces, **policy}
+        found = adapter.rollout(cart.sim, cart.model, qpos, cart.qvel, cart.ctrl, **given)
+        return sum(jnp.sum(jnp.sin(array)) for array in found)
+
+    forces = np.random.default_rng(6).normal(size=(STEPS, cart.model.nbody, 6))
+    slopes = jax.grad(loss, (0, 1))
+    found = jax.vmap(slopes, in_axes=(0, None))(cart.rows, forces)
+    for row, qpos in enumerate(cart.rows):
+        assert_close(tuple(array[row] for array in found), slopes(qpos, forces))
+
+
+@pytest.mark.parametrize("name", STEP_INPUTS)
+def test_step_inputs_without_their_own_axes_are_refused(towed: Towed, name: str) -> None:
+    """Also under vmap, where they would be taken for axes of length 1, which that of mocap bodies is here."""
+    value = towed.inputs(ROWS)[name][..., 0] if name == "qfrc_applied" else towed.inputs(ROWS)[name][:, 0]
+    with pytest.raises(revolute.ArgumentError, match=f"{name}: expected . or more axes, got shape"):
+        jax.vmap(lambda each: towed.loss(towed.qpos, towed.qvel, {name: each}))(value)
 
 
 def test_a_policy_and_feedback_of_the_plain_api(cart: Cartpole) -> None:
