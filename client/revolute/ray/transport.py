@@ -150,10 +150,11 @@ class PoolTransport:
         if found is None:
             return None
         model, inputs, slices = found
-        parts = [inputs.part(rows) for rows in slices]
         keys = [f"{next(self._numbers)}" for _ in slices]
-        sources = [ray.put({**part, "states": "final"}) for part in parts]
-        jobs = [Job("rollout", (key, part, model.source)) for key, part in zip(keys, parts, strict=True)]
+        sources = [ray.put(inputs.part(rows)) for rows in slices]
+        jobs = [
+            Job("rollout", (key, model.source, [source])) for key, source in zip(keys, sources, strict=True)
+        ]
         kept = _Divided(model, inputs, document, slices, keys, sources)
         answer = joined(self._finish(jobs, kept))
         if answer["trajectory_id"]:

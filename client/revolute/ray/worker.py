@@ -44,10 +44,16 @@ class Worker:
         except RevoluteError as error:
             return error
 
-    def rollout(self, key: str, document: Document, model: Sequence[ray.ObjectRef]) -> Any:
-        """Simulate, and keep the trajectory under a name of the pool; return as `call` does."""
+    def rollout(self, key: str, model: Sequence[ray.ObjectRef], inputs: Sequence[ray.ObjectRef]) -> Any:
+        """Simulate, and keep the trajectory under a name of the pool; return as `call` does.
+
+        Args:
+            key: the pool's name of the trajectory.
+            model: as for `call`.
+            inputs: the message RolloutInputs, which is read once and kept for repeats.
+        """
         try:
-            return self._simulate(key, document, model)
+            return self._simulate(key, ray.get(inputs[0]), model)
         except RevoluteError as error:
             return error
 
@@ -70,11 +76,11 @@ class Worker:
         """
         try:
             if key not in self._trajectories:
-                self._simulate(key, ray.get(inputs[0]), model)
+                self._repeat(key, model, inputs)
             try:
                 return self._ask(verb, key, document)
             except NotFoundError:
-                self._simulate(key, ray.get(inputs[0]), model)
+                self._repeat(key, model, inputs)
                 return self._ask(verb, key, document)
         except RevoluteError as error:
             return error
@@ -92,6 +98,10 @@ class Worker:
 
     def _ask(self, verb: str, key: str, document: Document) -> Document:
         return self._transport.call(verb, {**document, "trajectory_id": self._trajectories[key]})
+
+    def _repeat(self, key: str, model: Sequence[ray.ObjectRef], inputs: Sequence[ray.ObjectRef]) -> None:
+        """Simulate a trajectory again for a verb on it; nobody asks for its states."""
+        self._simulate(key, {**ray.get(inputs[0]), "states": "final"}, model)
 
     def _simulate(self, key: str, document: Document, model: Sequence[ray.ObjectRef]) -> Document:
         answer = self._on_model("Rollout", document, model)
