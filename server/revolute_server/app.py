@@ -74,7 +74,9 @@ class Application:
         self.tokens = TokenFile(settings.tokens) if settings.tokens else None
         self.telemetry = Telemetry(tracing or tracing_to(settings.otlp_endpoint))
         self.service = Service(settings, self.telemetry)
-        self.calls = Calls(Access(self.tokens), self.telemetry.call, self.service.pool.check_room)
+        self.calls = Calls(
+            Access(self.tokens), self.telemetry.call, self.service.pool.check_room, self.service.rates
+        )
         self.addresses: dict[str, str] = {}
         self.hangs = False
         self._memory = None if settings.no_shared_memory else OpenBlocks()

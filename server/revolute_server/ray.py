@@ -45,7 +45,7 @@ def create_replica() -> FastAPI:
     telemetry = Telemetry(tracing_to(chosen.otlp_endpoint))
     service = Service(chosen, telemetry)
     tokens = TokenFile(chosen.tokens) if chosen.tokens else None
-    calls = Calls(Access(tokens), telemetry.call, service.pool.check_room)
+    calls = Calls(Access(tokens), telemetry.call, service.pool.check_room, service.rates)
     app = routes.create_app(Verbs(service), calls)
 
     @contextlib.asynccontextmanager

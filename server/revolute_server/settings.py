@@ -121,6 +121,19 @@ class Settings:
     max_client_calls: int | None = _flag(
         None, "concurrent engine calls per client (default: no limit)", int, "N"
     )
+    max_client_rate: float | None = _flag(
+        None,
+        "calls of a client per second, unless its token says otherwise (default: no limit)",
+        float,
+        "N",
+    )
+    max_client_steps: float | None = _flag(
+        None,
+        "steps per second that the engine takes for a client, summed over environments, unless its token "
+        "says otherwise (default: no limit)",
+        float,
+        "N",
+    )
     max_client_sessions: int | None = _flag(None, "sessions per client (default: no limit)", int, "N")
     max_client_memory: int | None = _flag(
         None,
@@ -279,6 +292,9 @@ class Settings:
         for name in ("max_client_calls", "max_client_sessions", "max_client_memory"):
             value = getattr(self, name)
             _require(name, value is None or value >= 1, "a positive number", value)
+        for name in ("max_client_rate", "max_client_steps"):
+            value = getattr(self, name)
+            _require(name, value is None or value > 0, "a positive number per second", value)
         _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
         _require("min_body_rate", self.min_body_rate >= 0, "zero or a positive number", self.min_body_rate)
         for name in (

@@ -22,6 +22,7 @@ from revolute.contract.verbs import BY_RPC
 from ..time_limit import within
 from .call import Call, current_call, set_call
 from .caller import set_caller
+from .rates import Rates
 from .tokens import HEALTH, METRICS, STATUS, Access
 
 _log = logging.getLogger("revolute.access")
@@ -30,6 +31,7 @@ CALL_ID_HEADER = "x-request-id"
 """HTTP header and gRPC metadata key of a call's id. A client may choose the id; every answer has it."""
 
 _QUIET = (HEALTH, METRICS, STATUS)
+_STEP = "Environment.step"
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -44,6 +46,7 @@ class Calls:
         access: checks tokens and roles.
         record: takes a call and its headers, returns a context manager that counts and times the call.
         check_workers: raises a LimitError when the queue for engine workers is full.
+        rates: bounds the calls and steps of each client per second; None for no bound.
 
     Attributes:
         draining: whether new calls are refused.
@@ -56,8 +59,10 @@ class Calls:
         access: Access,
         record: Callable[[Call, Mapping[str, str]], AbstractContextManager[None]] = _not_recorded,
         check_workers: Callable[[], None] = lambda: None,
+        rates: Rates | None = None,
     ) -> None:
         self.access = access
+        self._rates = rates or Rates()
         self._check_workers = check_workers
         self._record = record
         self.draining = False
@@ -120,6 +125,7 @@ class Calls:
             UnauthenticatedError: the token is missing or unknown.
             PermissionDeniedError: the caller's role does not allow the verb.
             UnavailableError: the server is draining.
+            LimitError: the caller makes too many calls, or takes too many steps, per second.
         """
         call.caller = self.access.admit(call.verb, authorization)
         set_caller(call.caller)
@@ -127,6 +133,9 @@ class Calls:
             raise UnavailableError(
                 "server: expected a running server, got one that is draining; call again later"
             )
+        if call.verb not in _QUIET:
+            verb = BY_RPC.get(call.verb)
+            self._rates.admit(computes=verb.computes if verb else call.verb == _STEP)
 
     def check_room(self) -> None:
         """Refuse the current call if it needs an engine worker and the queue for workers is full.

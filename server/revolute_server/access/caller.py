@@ -26,10 +26,19 @@ class Role(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """The holder of a token."""
+    """The holder of a token.
+
+    Attributes:
+        name: who it is.
+        role: what it may do.
+        calls_per_second: calls that it may make; None for the server's default.
+        steps_per_second: steps that the engine may take for it; None for the server's default.
+    """
 
     name: str
     role: Role
+    calls_per_second: float | None = None
+    steps_per_second: float | None = None
 
 
 ANONYMOUS = Caller("anonymous", Role.ADMIN)

@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Make a token; it is printed once and not stored.
 
     Returns:
-        Exit status: 0, or 2 if the name or the role is invalid or conflicts with the token file.
+        Exit status: 0, or 2 if the name, the role or a rate is invalid or conflicts with the token file.
     """
     parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -24,13 +24,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     new.add_argument("--name", required=True, help="who gets it; logs and quotas use the name")
     new.add_argument("--role", required=True, choices=("read", "run", "admin"), help="what it may do")
     new.add_argument("--expires", metavar="DATE", help="last day (UTC) on which it is valid, e.g. 2030-12-31")
+    new.add_argument(
+        "--calls", metavar="N", help="calls per second, instead of the server's --max-client-rate"
+    )
+    new.add_argument("--steps", metavar="N", help="steps per second, instead of --max-client-steps")
     new.add_argument("--tokens", metavar="FILE", help="add its line to this token file; printed otherwise")
     arguments = parser.parse_args(argv)
     token = new_token()
     try:
-        line = token_line(arguments.name, arguments.role, token, arguments.expires)
+        given = {"calls": arguments.calls, "steps": arguments.steps}
+        rates = {name: text for name, text in given.items() if text is not None}
+        line = token_line(arguments.name, arguments.role, token, arguments.expires, rates)
         if arguments.tokens:
-            add_token(Path(arguments.tokens), arguments.name, arguments.role, token, arguments.expires)
+            add_token(Path(arguments.tokens), arguments.name, arguments.role, line)
     except RevoluteError as error:
         print(f"revolute token: {error}", file=sys.stderr)
         return 2

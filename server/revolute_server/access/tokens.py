@@ -1,8 +1,9 @@
 """Bearer tokens and the permissions of their roles.
 
-A token file has one line per token, `name:role:sha256` or `name:role:sha256:date`, with the hash in
-hexadecimal and the last day (UTC) on which the token is valid. Tokens are random (`revolute token new`), are
-not stored, and are compared by hash in constant time. The file is read again when it has changed.
+A token file has one line per token, `name:role:sha256`, with the hash in hexadecimal. Behind it may stand, in
+any order, the last day (UTC) on which the token is valid, `:2030-12-31`, and what its holder may do per
+second, `:calls=20` and `:steps=1e6` (`rates.py`). Tokens are random (`revolute token new`), are not stored,
+and are compared by hash in constant time. The file is read again when it has changed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import fcntl
 import hashlib
 import hmac
 import logging
+import math
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -168,26 +171,46 @@ def new_token() -> str:
     return _PREFIX + secrets.token_urlsafe(32)
 
 
-def token_line(name: str, role: str, token: str, last_day: str | None = None) -> str:
+def token_line(
+    name: str,
+    role: str,
+    token: str,
+    last_day: str | None = None,
+    rates: Mapping[str, str] | None = None,
+) -> str:
     """Return the line of a token for the token file.
 
+    Args:
+        name: who gets it.
+        role: what it may do.
+        token: the token.
+        last_day: last day (UTC) on which it is valid.
+        rates: "calls" and "steps" per second, instead of the server's defaults.
+
     Raises:
-        ArgumentError: the name, the role or the day is invalid.
+        ArgumentError: the name, the role, the day or a rate is invalid.
     """
     digest = hashlib.sha256(token.encode()).hexdigest()
     end = "" if last_day is None else f":{_day(last_day, None)}"
+    for key, text in (rates or {}).items():
+        end += f":{key}={_rate(key, text, None):.12g}"
     return f"{_name(name, None)}:{_role(role, None).name.lower()}:{digest}{end}"
 
 
-def add_token(path: Path, name: str, role: str, token: str, last_day: str | None = None) -> None:
+def add_token(path: Path, name: str, role: str, line: str) -> None:
     """Add the line of a token to a file; a new file is readable for its owner only.
 
+    Args:
+        path: the file.
+        name: who gets the token.
+        role: what it may do.
+        line: what `token_line` returns.
+
     Raises:
-        ArgumentError: the name or the role is invalid, the file has the name with another role, or a line of
+        ArgumentError: the role is invalid, the file has the name with another role, or a line of
             the file is malformed; the file is not changed.
         OSError: the file cannot be written.
     """
-    line = token_line(name, role, token, last_day)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
         # serialise concurrent commands
@@ -225,11 +248,11 @@ def _read(path: Path) -> list[Token]:
 
 def _parse(line: str, where: str) -> Token:
     fields = line.split(":")
-    if len(fields) not in (3, 4):
+    if not 3 <= len(fields) <= 6:
         # do not show the line: it may contain a token
-        expected = "name:role:sha256, with :date at most"
+        expected = "name:role:sha256, with :date, :calls=N and :steps=N at most"
         raise ArgumentError.expected("tokens", expected, f"{len(fields)} fields", at=where)
-    name, role, digest, *end = (field.strip() for field in fields)
+    name, role, digest, *rest = (field.strip() for field in fields)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
         raise ArgumentError.expected(
             "tokens",
@@ -238,8 +261,27 @@ def _parse(line: str, where: str) -> Token:
             at=where,
             advice="`revolute token new` makes a token and its line",
         )
-    last_day = _day(end[0], where) if end else None
-    return Token(Caller(_name(name, where), _role(role, where)), bytes.fromhex(digest), last_day)
+    last_day, rates = None, {}
+    for field in rest:
+        key, is_rate, text = field.partition("=")
+        if is_rate:
+            rates[key] = _rate(key, text, where)
+        else:
+            last_day = _day(field, where)
+    caller = Caller(_name(name, where), _role(role, where), rates.get("calls"), rates.get("steps"))
+    return Token(caller, bytes.fromhex(digest), last_day)
+
+
+def _rate(key: str, text: str, where: str | None) -> float:
+    if key not in ("calls", "steps"):
+        raise ArgumentError.expected("tokens", "calls=N or steps=N", repr(f"{key[:20]}=…"), at=where)
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not rate > 0:
+        raise ArgumentError.expected(key, "a positive number per second", repr(text[:20]), at=where)
+    return rate
 
 
 def _day(text: str, where: str | None) -> date:

@@ -155,7 +155,7 @@ class EnginePool:
             UnavailableError: the server is stopping.
         """
         self.check_room()
-        with self._quotas.call(self.retry_after):
+        with self._quotas.call(self.retry_after, work.steps):
             loop = asyncio.get_running_loop()
             job = _Job(work, loop.create_future(), loop.time() + self._delay.arrive(work.key))
             self._waiting.append(job)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from revolute.contract.errors import LimitError
 
 from ..access.call import current_client
+from ..access.rates import Rates
 from ..settings import format_bytes
 
 
@@ -23,20 +24,25 @@ class Quotas:
     Args:
         calls: most engine calls of one client at a time; None for no bound.
         memory: most bytes of one client; None for no bound.
+        rates: is told the steps of each client; None for no bound.
     """
 
-    def __init__(self, calls: int | None = None, memory: int | None = None) -> None:
+    def __init__(
+        self, calls: int | None = None, memory: int | None = None, rates: Rates | None = None
+    ) -> None:
+        self._rates = rates or Rates()
         self.calls = calls
         self.memory = memory
         self._calls: Counter[str] = Counter()
         self._memory: Counter[str] = Counter()
 
     @contextmanager
-    def call(self, retry_after: Callable[[], float]) -> Iterator[None]:
+    def call(self, retry_after: Callable[[], float], steps: int = 0) -> Iterator[None]:
         """Count an engine call of the current client while the block runs.
 
         Args:
             retry_after: returns the seconds after which a refused call may be retried.
+            steps: steps that it takes, which count for the client's rate.
 
         Raises:
             LimitError: the client has too many calls in flight.
@@ -49,6 +55,7 @@ class Quotas:
                 argument="calls",
                 retry_after=retry_after(),
             )
+        self._rates.use_steps(steps)
         self._calls[client] += 1
         try:
             yield

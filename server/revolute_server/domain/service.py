@@ -14,6 +14,7 @@ from revolute.contract.controllers import STEP_INPUTS
 from revolute_engine import Engine, native
 from revolute_engine.parameters import PARAMETERS
 
+from ..access.rates import Rates
 from ..compute.compiler import Compiler
 from ..compute.memory_budget import MemoryBudget
 from ..compute.pool import EnginePool
@@ -126,7 +127,12 @@ class Service:
         self.telemetry = telemetry or Telemetry()
         self.serving = False
         self.engine = Engine(threads=settings.threads)
-        self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory)
+        self.rates = Rates(
+            settings.max_client_rate,
+            settings.max_client_steps,
+            refused=lambda limit: self.telemetry.metrics.rate_refusals.labels(limit).inc(),
+        )
+        self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory, self.rates)
         self.pool = EnginePool(
             settings.workers,
             settings.queue,

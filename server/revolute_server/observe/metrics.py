@@ -43,6 +43,12 @@ class Metrics:
             ("verb", "transport", "reason"),
             registry=self.registry,
         )
+        self.rate_refusals = Counter(
+            "revolute_rate_refusals",
+            "Calls that were refused because their client had used up its calls or steps per second.",
+            ("limit",),
+            registry=self.registry,
+        )
         self.request_seconds = self._histogram(
             "revolute_request_seconds",
             "Time from a request's first byte to its answer's last byte.",

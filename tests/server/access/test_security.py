@@ -154,7 +154,7 @@ def test_no_log_has_a_token(guarded: ServerProcess, keyring: Keyring) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a:run", "expected name:role:sha256, with :date at most, got 2 fields"),
+        ("a:run", "expected name:role:sha256, with :date, :calls=N and :steps=N at most, got 2 fields"),
         ("a:boss:" + "0" * 64, "role: expected read, run or admin, got 'boss'"),
         ("a b:run:" + "0" * 64, "name: expected"),
         ("a:run:revolute_abc", "expected a SHA-256"),
@@ -199,7 +199,7 @@ def test_a_token_ends_after_its_last_day(tmp_path: Path) -> None:
     }
     tokens = {name: auth.new_token() for name in days}
     for name, day in days.items():
-        auth.add_token(file, name, "run", tokens[name], day)
+        auth.add_token(file, name, "run", auth.token_line(name, "run", tokens[name], day))
     with running_server("--tokens", str(file)) as server:
         for address in (server.grpc, server.http):
             revolute.connect(address, token=tokens["new"]).close()
