@@ -4,10 +4,10 @@
     envs = gymnasium.make_vec("revolute/Ant-v0", num_envs=64, vectorization_mode="vector_entry_point")
     env = gymnasium.make("revolute/Model-v0", model="robot.urdf", task="task.json")
 
-All take `address` ("grpc://host:50051"; None for this process), `derivatives`, `load` (options of
-`Simulator.load_model`), and attributes of the task such as `hold`. `task` is a `Task`, its document
-(`Task.from_dict`), or a JSON file with it. `Env` and `VectorEnv` make environments of a simulator and a
-model.
+All take `address` ("grpc://host:50051"; None for this process), `threads` of the engine in this process,
+`derivatives`, `load` (options of `Simulator.load_model`), and attributes of the task such as `hold`. `task`
+is a `Task`, its document (`Task.from_dict`), or a JSON file with it. `Env` and `VectorEnv` make environments
+of a simulator and a model.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = ["NAMED_TASKS", "Env", "NamedTask", "Task", "Transition", "VectorEnv",
 
 
 @functools.lru_cache(maxsize=16)
-def _simulator(address: str | None) -> Simulator:
+def _simulator(address: str | None, threads: int | None) -> Simulator:
     """Return the simulator that registered environments share."""
-    return connect(address) if address else connect()
+    return connect(address or None, threads=threads)
 
 
 def _named(model: str, task: Task | Mapping[str, Any] | str | os.PathLike[str]) -> NamedTask:
@@ -63,12 +63,13 @@ def _make(
     named: NamedTask,
     fields: dict[str, Any],
     address: str | None,
+    threads: int | None,
     load: Mapping[str, Any] | None,
     **arguments: Any,
 ) -> Any:
     known = {field.name for field in dataclasses.fields(Task)}
     task = dataclasses.replace(named.task, **{key: fields.pop(key) for key in known & fields.keys()})
-    sim = _simulator(address)
+    sim = _simulator(address, threads)
     model = sim.load_model(named.source, **{**named.options, **(load or {})})
     return kind(sim, model, task, **arguments, **fields)
 
@@ -79,12 +80,13 @@ def make_env(
     model: str = "",
     task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     address: str | None = None,
+    threads: int | None = None,
     load: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Env:
     """Make the environment of a named task, or of a model and a task, in process or on a server."""
     named = _named(model, task or {}) if name is None else NAMED_TASKS[name]
-    env: Env = _make(Env, named, options, address, load)
+    env: Env = _make(Env, named, options, address, threads, load)
     return env
 
 
@@ -95,12 +97,13 @@ def make_vector_env(
     model: str = "",
     task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     address: str | None = None,
+    threads: int | None = None,
     load: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> VectorEnv:
     """Make a vector of environments; see `make_env`."""
     named = _named(model, task or {}) if name is None else NAMED_TASKS[name]
-    envs: VectorEnv = _make(VectorEnv, named, options, address, load, num_envs=num_envs)
+    envs: VectorEnv = _make(VectorEnv, named, options, address, threads, load, num_envs=num_envs)
     return envs
 
 
