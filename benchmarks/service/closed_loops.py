@@ -106,14 +106,16 @@ STATE = {"qpos": 17, "qvel": 14}
 TASK_SPACE = {"body_mat:torso": 9, "subtree_com:torso": 3, "body_linvel:torso": 3}
 
 
-def ant_calls(simulator: revolute.Simulator, observe: dict[str, int] = STATE) -> list[Callable[[], object]]:
+def ant_calls(
+    simulator: revolute.Simulator, observe: dict[str, int] = STATE, ants: int = ANTS
+) -> list[Callable[[], object]]:
     """Return a policy gradient, and the gradient by the controls that this policy applies."""
     model, random = simulator.load_model("ant"), np.random.default_rng(0)
-    qpos = np.repeat(model.qpos0[None], ANTS, axis=0)
+    qpos = np.repeat(model.qpos0[None], ants, axis=0)
     qpos[:, 2] = 0.55
-    qpos[:, 7:] += 0.1 * random.normal(size=(ANTS, model.nq - 7))
-    start = qpos, 0.1 * random.normal(size=(ANTS, model.nv))
-    noise = 0.3 * random.normal(size=(ANTS, CONTROLS, model.nu))
+    qpos[:, 7:] += 0.1 * random.normal(size=(ants, model.nq - 7))
+    start = qpos, 0.1 * random.normal(size=(ants, model.nv))
+    noise = 0.3 * random.normal(size=(ants, CONTROLS, model.nu))
     sizes = [sum(observe.values()), WIDTH, WIDTH, model.nu]
     weights = []
     for inputs, outputs in itertools.pairwise(sizes):

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+import revolute
 from revolute_server import settings
 from tests.server.processes import ServerProcess
 
@@ -116,3 +117,14 @@ def test_every_alert_is_explained() -> None:
     page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):
         assert f"`{rule['alert']}`" in page
+
+
+def test_the_cluster_file_is_one_that_ray_accepts() -> None:
+    util = pytest.importorskip("ray.autoscaler._private.util")
+    config = yaml.safe_load((DEPLOY / "ray/cluster.yaml").read_text(encoding="utf-8"))
+    util.validate_config(util.prepare_config(config))
+    with pytest.raises(Exception, match="misspelt"):
+        util.validate_config(util.prepare_config({**config, "misspelt": 1}))
+    # the versions that the file installs are those of this tree
+    (packages,) = (line for line in config["setup_commands"] if "pip install" in line)
+    assert f"revolute[ray,server]=={revolute.__version__}" in packages

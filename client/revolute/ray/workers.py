@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError
 
 from ..contract.errors import UnavailableError
 from .worker import Worker
@@ -208,11 +208,11 @@ class _Run:
         self._waiting = later
 
     def _take(self, reference: ray.ObjectRef) -> None:
-        """Take a result; if its worker has died, let another one repeat the job."""
+        """Take a result; if its worker has died, or the result was lost with its node, repeat the job."""
         index, place = self._in_flight.pop(reference)
         try:
             result = ray.get(reference)
-        except RayActorError as error:
+        except (RayActorError, ObjectLostError) as error:
             self._workers.replace(place)
             self._attempts[index] += 1
             if self._attempts[index] >= _MOST_ATTEMPTS:
