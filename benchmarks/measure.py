@@ -57,6 +57,12 @@ def interleaved(
     }
 
 
+def process_seconds(process: int) -> float:
+    """Return the processor time of another process so far, in s (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def machine() -> dict[str, Any]:
     """Describe this machine: processor, cores, load, and the versions that were measured."""
     import mujoco

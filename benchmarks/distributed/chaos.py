@@ -1,8 +1,10 @@
 """Trains a policy on a pool of workers while workers and their server are killed at random.
 
-Each iteration is one call: the gradient of a policy's loss over short windows of many environments. The same
-training without any kill must end with the same weights, bit for bit: a sample that was lost, counted twice
-or zero would change them.
+    python -m benchmarks.distributed.chaos [--seconds 300] [--worker-every 10] [--server-every 60]
+
+The training is SHAC (examples/rl/shac.py) on windows of cart-poles, which the workers divide. The same
+training without any kill must have the same states, rewards and gradients in every window, and end with the
+same parameters, bit for bit: a sample that was lost, counted twice or zero would change them.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import hashlib
 import os
 import random
 import signal
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import ray
 from ray.exceptions import RayActorError
 
@@ -28,46 +31,52 @@ import revolute
 from revolute.ray import RolloutPool
 from tests.server.processes import ServerProcess, running_server
 
-ENVIRONMENTS, WINDOW, HOLD, HIDDEN = 256, 32, 2, 32
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ("cartpole", "--out", "-", "--batch", "256", "--horizon", "32", "--critic-epochs", "2")
 RETRIES = 30  # outlast the start of a server on a busy machine
 
 
-def train(
-    simulator: revolute.Simulator, seed: int, seconds: float, iterations: int | None
-) -> tuple[int, str]:
-    """Train by Adam for some time, or for a number of iterations.
+@dataclass
+class Training:
+    """What a training did.
 
-    Returns:
-        The number of iterations, and a hash of the weights.
+    Attributes:
+        windows: a hash of the states, rewards and gradient of each window.
+        samples: control steps of all environments.
+        parameters: a hash of the parameters at the end.
     """
-    model = simulator.load_model("cartpole")
-    rng = np.random.default_rng(seed)
-    shapes = ((HIDDEN, 4), (HIDDEN,), (1, HIDDEN), (1,))
-    weights = np.concatenate([0.3 * rng.standard_normal(shape).ravel() for shape in shapes])
-    mean, square = np.zeros_like(weights), np.zeros_like(weights)
-    effort = revolute.Term("ctrl", weight=1e-3, when="running")
-    loss = revolute.Loss([revolute.Term("qpos", when="running", weight=[0.1, 1.0]), effort])
-    end, count = time.monotonic() + seconds, 0
-    while count < iterations if iterations is not None else time.monotonic() < end:
-        qpos = model.qpos0 + 0.3 * rng.standard_normal((ENVIRONMENTS, model.nq))
-        qvel = 0.3 * rng.standard_normal((ENVIRONMENTS, model.nv))
-        noise = 0.05 * rng.standard_normal((ENVIRONMENTS, WINDOW, model.nu))
-        policy = revolute.MLP(split(weights, shapes), ["qpos", "qvel"], scale=5.0)
-        _, found = simulator.value_and_gradient(
-            model, qpos, qvel, noise, loss, hold=HOLD, policy=policy, wrt=["policy.weights"], clip=1e3
-        )
-        gradient = found["policy.weights"] / ENVIRONMENTS
-        count += 1
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.99 * square + 0.01 * gradient**2
-        weights = weights - 3e-3 * (mean / (1 - 0.9**count)) / (np.sqrt(square / (1 - 0.99**count)) + 1e-8)
-    return count, hashlib.sha256(weights.tobytes()).hexdigest()
+
+    windows: list[str] = field(default_factory=list)
+    samples: int = 0
+    parameters: str = ""
 
 
-def split(vector: np.ndarray, shapes: Any) -> list[np.ndarray]:
-    """Return the layers of a vector of weights."""
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes, strict=True)]
+def train(simulator: revolute.Simulator, seed: int, seconds: float, windows: int | None) -> Training:
+    """Train for some time, or for a number of windows."""
+    sys.path.insert(0, str(ROOT / "examples/rl"))
+    import common
+    import shac
+
+    learner = shac.Shac(simulator, shac.flags().parse_args(FLAGS), common.seed_all(seed))
+    gradient, found = learner.gradient, Training()
+
+    def recorded(noise: Any) -> Any:
+        window, numbers = gradient(noise)
+        bars = [parameter.grad for parameter in learner.actor.parameters()]
+        found.windows.append(_hash([window.features, window.rewards, *bars]))
+        found.samples += window.rewards.numel()
+        return window, numbers
+
+    learner.gradient = recorded
+    end = time.monotonic() + seconds
+    while len(found.windows) < windows if windows is not None else time.monotonic() < end:
+        learner.update(1.0)
+    found.parameters = _hash([*learner.actor.parameters(), *learner.critic.parameters()])
+    return found
+
+
+def _hash(tensors: list[Any]) -> str:
+    return hashlib.sha256(b"".join(tensor.detach().numpy().tobytes() for tensor in tensors)).hexdigest()[:16]
 
 
 class Server:
@@ -114,7 +123,7 @@ def killing(every: float, kill: Any) -> Iterator[list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--worker-every", type=float, default=10.0, metavar="SECONDS")
@@ -134,15 +143,18 @@ def main() -> None:
                 killing(options.worker_every, kill_worker) as workers,
                 killing(options.server_every, server.kill) as servers,
             ):
-                count, disturbed = train(pool, options.seed, options.seconds, None)
+                disturbed = train(pool, options.seed, options.seconds, None)
             replaced = pool.replaced
         server.close()
     with RolloutPool(options.workers) as pool:
-        _, undisturbed = train(pool, options.seed, 0.0, count)
-    print(f"{count} iterations of {ENVIRONMENTS} windows; {len(workers)} workers and {len(servers)} servers")
-    print(f"killed, {replaced} workers replaced; weights {disturbed[:16]}, undisturbed {undisturbed[:16]}")
-    if disturbed != undisturbed:
-        raise SystemExit("the weights differ")
+        undisturbed = train(pool, options.seed, 0.0, len(disturbed.windows))
+    pairs = zip(disturbed.windows, undisturbed.windows, strict=True)
+    wrong = sum(one != other for one, other in pairs)
+    print(f"{len(workers)} workers and {len(servers)} servers killed, {replaced} workers replaced")
+    print(f"{len(disturbed.windows)} windows, {disturbed.samples} control steps, {wrong} windows differ")
+    print(f"parameters {disturbed.parameters}, undisturbed {undisturbed.parameters}")
+    if wrong or disturbed != undisturbed:
+        raise SystemExit("the trainings differ")
 
 
 if __name__ == "__main__":

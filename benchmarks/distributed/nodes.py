@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -25,6 +26,7 @@ from ray.cluster_utils import Cluster
 import revolute
 from revolute.ray import RolloutPool
 
+from ..measure import process_seconds
 from ..script import Effort, script
 from ..table import Table
 
@@ -86,11 +88,8 @@ def processor_seconds() -> float:
 
 def _of_tree(process: int) -> Iterator[float]:
     try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            fields = file.read().rpartition(")")[2].split()
-        yield (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        with open(f"/proc/{process}/task/{process}/children", encoding="utf-8") as file:
-            children = file.read().split()
+        yield process_seconds(process)
+        children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
     except OSError:
         return
     for child in children:

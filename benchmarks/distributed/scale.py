@@ -56,14 +56,16 @@ def measure(effort: Effort) -> list[Table]:
     return [table]
 
 
-def calls_of(simulator: revolute.Simulator, effort: Effort) -> dict[str, Callable[[], object]]:
+def calls_of(
+    simulator: revolute.Simulator, effort: Effort, batch: int = BATCH
+) -> dict[str, Callable[[], object]]:
     """Return the calls to time."""
     model = simulator.load_model("laikago")
     rng = np.random.default_rng(0)
-    qpos = np.repeat(model.keyframes["home"][None], BATCH, 0)
-    qvel = 0.01 * rng.standard_normal((BATCH, model.nv))
+    qpos = np.repeat(model.keyframes["home"][None], batch, 0)
+    qvel = 0.01 * rng.standard_normal((batch, model.nv))
     held = qpos[:, None, -model.nu :]
-    ctrl = held + 0.02 * rng.standard_normal((BATCH, effort.steps(STEPS), model.nu))
+    ctrl = held + 0.02 * rng.standard_normal((batch, effort.steps(STEPS), model.nu))
     loss = revolute.Term("qvel", when="running")
 
     def rollout() -> object:

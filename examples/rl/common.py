@@ -52,6 +52,9 @@ def flags(description: str | None, *, steps: int) -> argparse.ArgumentParser:
     )
     parser.add_argument("--address", help="server, e.g. grpc://127.0.0.1:50051; by default this process")
     parser.add_argument("--threads", type=int, default=2, help="threads of the engine in this process")
+    parser.add_argument(
+        "--workers", type=int, help="workers on Ray that divide large batches; see docs/ray.md"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for logs, state and policy")
     parser.add_argument("--resume", action="store_true", help="go on from the state in --out")
     parser.add_argument("--seed", type=int, default=0)
@@ -62,7 +65,11 @@ def flags(description: str | None, *, steps: int) -> argparse.ArgumentParser:
 
 
 def connect(args: argparse.Namespace) -> revolute.Simulator:
-    """Connect to the server of `--address`, or to the engine in this process."""
+    """Connect to the server of `--address`, or to the engine in this process, or start `--workers`."""
+    if args.workers:
+        from revolute.ray import RolloutPool
+
+        return RolloutPool(args.workers, args.address)
     if args.address:
         return revolute.connect(args.address)
     return revolute.connect(threads=args.threads)

@@ -31,6 +31,10 @@ class Worker:
         """Return the number of this process, as soon as the worker is ready."""
         return os.getpid()
 
+    def run(self, jobs: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+        """Call methods, given by name and arguments, one after the other."""
+        return [getattr(self, method)(*arguments) for method, arguments in jobs]
+
     def call(self, verb: str, document: Document, model: Sequence[ray.ObjectRef]) -> Any:
         """Carry out a verb, and return its answer or its error.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from ..contract.errors import UnavailableError
 from .worker import Worker
 
 _IN_FLIGHT = 2
-"""Jobs that one call has at a worker: one runs, the next one waits, so that the worker does not idle."""
+"""Calls that a run has at a worker: one runs, the next one waits, so that the worker does not idle."""
 
 _MOST_ATTEMPTS = 5
 """Workers that a job may lose before its call fails."""
@@ -132,11 +132,11 @@ class Workers:
     def __len__(self) -> int:
         return len(self._actors)
 
-    def submit(self, number: int, job: Job) -> tuple[ray.ObjectRef, Place]:
-        """Send a job to a worker."""
+    def submit(self, number: int, jobs: Sequence[Job]) -> tuple[ray.ObjectRef, Place]:
+        """Send jobs to a worker, in one call."""
         with self._lock:
             place, actor = self.place(number), self._actors[number]
-        return getattr(actor, job.method).remote(*job.arguments), place
+        return actor.run.remote([(job.method, job.arguments) for job in jobs]), place
 
     def replace(self, place: Place) -> None:
         """Replace a worker, unless another thread has done so."""
@@ -170,10 +170,10 @@ class _Run:
         self._workers = workers
         self._jobs = jobs
         self._patience = patience
-        self._waiting = deque(range(len(jobs)))
+        self._waiting = list(range(len(jobs)))
         self._results: list[tuple[Any, Place] | None] = [None] * len(jobs)
         self._attempts: Counter[int] = Counter()
-        self._in_flight: dict[ray.ObjectRef, tuple[int, Place]] = {}
+        self._in_flight: dict[ray.ObjectRef, tuple[list[int], Place]] = {}
         self._last_answer = [time.monotonic()] * len(workers)
 
     def finish(self) -> list[tuple[Any, Place]]:
@@ -189,41 +189,58 @@ class _Run:
     def _hand_out(self) -> None:
         """Give waiting jobs to workers that have room."""
         load = Counter(place.number for _, place in self._in_flight.values())
-        later: deque[int] = deque()
         while self._waiting:
-            index = self._waiting.popleft()
-            place = self._jobs[index].place
-            if place is not None and self._workers.is_current(place):
-                number = place.number
+            # the worker with the fewest calls first
+            for number in sorted(range(len(self._workers)), key=lambda worker: load[worker]):
+                bundle = self._bundle(number) if load[number] < _IN_FLIGHT else []
+                if bundle:
+                    break
             else:
-                number = min(range(len(self._workers)), key=lambda worker: load[worker])
-            if load[number] >= _IN_FLIGHT:
-                later.append(index)
-                continue
+                return
             if not load[number]:
                 self._last_answer[number] = time.monotonic()
             load[number] += 1
-            reference, taken = self._workers.submit(number, self._jobs[index])
-            self._in_flight[reference] = index, taken
-        self._waiting = later
+            reference, taken = self._workers.submit(number, [self._jobs[index] for index in bundle])
+            self._in_flight[reference] = bundle, taken
+
+    def _bundle(self, number: int) -> list[int]:
+        """Take waiting jobs for a worker: those that need it, or a share of those that need no special one.
+
+        A call of Ray takes some 3 ms of processor time in all, so a call has several jobs: many at first,
+        and one in the end, when workers must not wait for each other. With `patience`, each job is a call.
+        """
+        mine, free = [], []
+        for index in self._waiting:
+            place = self._jobs[index].place
+            if place is None or not self._workers.is_current(place):
+                free.append(index)
+            elif place.number == number:
+                mine.append(index)
+        found = mine or free
+        sharers = 1 if mine else len(self._workers)
+        size = 1 if self._patience is not None else -(-len(found) // (_IN_FLIGHT * sharers))
+        taken = found[:size]
+        self._waiting = [index for index in self._waiting if index not in taken]
+        return taken
 
     def _take(self, reference: ray.ObjectRef) -> None:
-        """Take a result; if its worker has died, or the result was lost with its node, repeat the job."""
-        index, place = self._in_flight.pop(reference)
+        """Take results; if their worker has died, or they were lost with its node, repeat the jobs."""
+        bundle, place = self._in_flight.pop(reference)
         try:
-            result = ray.get(reference)
+            results = ray.get(reference)
         except (RayActorError, ObjectLostError) as error:
             self._workers.replace(place)
-            self._attempts[index] += 1
-            if self._attempts[index] >= _MOST_ATTEMPTS:
+            self._attempts.update(bundle)
+            if max(self._attempts[index] for index in bundle) >= _MOST_ATTEMPTS:
                 raise UnavailableError(
                     f"workers: expected a worker that survives a call, got {_MOST_ATTEMPTS} that died; "
                     f"the last one: {error}"
                 ) from None
-            self._waiting.appendleft(index)
+            self._waiting = [*bundle, *self._waiting]
             return
         self._last_answer[place.number] = time.monotonic()
-        self._results[index] = result, place
+        for index, result in zip(bundle, results, strict=True):
+            self._results[index] = result, place
 
     def _wait_seconds(self) -> float | None:
         if self._patience is None:
