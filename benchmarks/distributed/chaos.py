@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib
 import os
 import random
 import signal
@@ -54,9 +55,7 @@ class Training:
 def train(simulator: revolute.Simulator, seed: int, seconds: float, windows: int | None) -> Training:
     """Train for some time, or for a number of windows."""
     sys.path.insert(0, str(ROOT / "examples/rl"))
-    import common
-    import shac
-
+    common, shac = (importlib.import_module(name) for name in ("common", "shac"))
     learner = shac.Shac(simulator, shac.flags().parse_args(FLAGS), common.seed_all(seed))
     gradient, found = learner.gradient, Training()
 

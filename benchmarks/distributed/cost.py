@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,11 +21,10 @@ from revolute.ray import RolloutPool
 from revolute.ray.workers import Job, Workers
 from tests.server.processes import running_server
 
-from ..measure import process_seconds
 from ..script import Effort, script
 from ..service.closed_loops import ANTS, CONTROLS, HOLD, ant_calls
 from ..table import Row, Table
-from .scale import BATCH, STEPS, calls_of
+from .scale import BATCH, STEPS, calls_of, processor_ms
 
 COLUMNS = {
     "gradient": "gradient",
@@ -98,9 +96,7 @@ def over_grpc(repeats: int, engine: dict[str, float]) -> Iterator[Row]:
             for name, call in calls(simulator, 1).items():
                 call()
                 relay.sent = relay.received = 0
-                used = server.cpu_seconds()
-                client = processor_ms(call, repeats)
-                used = 1e3 * (server.cpu_seconds() - used) / repeats
+                client, used = processor_ms(call, repeats, [server.process.pid])
                 yield row(
                     name, "gRPC", relay.sent / repeats, relay.received / repeats, engine[name], used, client
                 )
@@ -115,9 +111,7 @@ def over_ray(repeats: int, engine: dict[str, float]) -> Iterator[Row]:
         for name, call in calls(pool, SHARDS).items():
             with counted_ray() as bytes_of:
                 call()
-            used = process_seconds(worker)
-            client = processor_ms(call, repeats)
-            used = 1e3 * (process_seconds(worker) - used) / repeats
+            client, used = processor_ms(call, repeats, [worker])
             sent, received = (bytes_of[way] / SHARDS for way in ("sent", "received"))
             yield row(name, "Ray", sent, received, engine[name], used / SHARDS, client / SHARDS)
     ray.shutdown()
@@ -159,14 +153,6 @@ def row(gradient: str, way: str, sent: float, received: float, *milliseconds: fl
     }
 
 
-def processor_ms(call: Callable[[], object], repeats: int) -> float:
-    """Return the mean processor time of this process for a call."""
-    began = time.process_time()
-    for _ in range(repeats):
-        call()
-    return 1e3 * (time.process_time() - began) / repeats
-
-
 def measure(effort: Effort) -> list[Table]:
     """Return the table of bytes and processor times."""
     table = Table(
@@ -179,7 +165,7 @@ def measure(effort: Effort) -> list[Table]:
     with revolute.connect(threads=1) as local:
         for name, call in calls(local, 1).items():
             call()
-            engine[name] = processor_ms(call, repeats)
+            engine[name], _ = processor_ms(call, repeats)
     table.rows += over_grpc(repeats, engine)
     table.rows += over_ray(max(1, repeats // SHARDS), engine)
     return [table]

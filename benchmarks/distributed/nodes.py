@@ -32,7 +32,7 @@ from ..table import Table
 
 BATCH, STEPS = 512, 64
 STORE = 256 * 1024**2
-NODE = {"num_cpus": 1, "object_store_memory": STORE}
+NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE}
 COLUMNS = {
     "nodes": "nodes",
     "ms": "ms",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import ray
@@ -11,7 +11,7 @@ import ray
 import revolute
 from revolute.ray import RolloutPool
 
-from ..measure import interleaved
+from ..measure import interleaved, process_seconds
 from ..script import Effort, script
 from ..table import Table
 
@@ -23,6 +23,10 @@ COLUMNS = {
     "two_ms": "two workers ms",
     "overhead": "one worker ÷ engine",
     "speedup": "one ÷ two workers",
+    "engine_cpu_ms": "engine, processor ms",
+    "driver_cpu_ms": "driver of one worker",
+    "worker_cpu_ms": "one worker",
+    "cpu_overhead": "both ÷ engine",
 }
 
 
@@ -31,7 +35,8 @@ def measure(effort: Effort) -> list[Table]:
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
     table = Table(
         "pool",
-        f"{BATCH} Laikagos, {STEPS} steps, one thread for each engine; medians of one run.",
+        f"{BATCH} Laikagos, {STEPS} steps, one thread for each engine; medians of one run, and means of "
+        "processor times, which do not include waiting for a core.",
         COLUMNS,
     )
     with revolute.connect(threads=1) as engine, RolloutPool(1) as one, RolloutPool(2) as two:
@@ -42,6 +47,8 @@ def measure(effort: Effort) -> list[Table]:
                 {name: call[verb] for name, call in calls.items()}, effort.repeats, time.perf_counter
             )
             engine_s, one_s, two_s = (found[name].median for name in calls)
+            alone, _ = processor_ms(calls["engine"][verb], effort.repeats)
+            driver, worker = processor_ms(calls["one"][verb], effort.repeats, one.worker_processes())
             table.rows.append(
                 {
                     "call": verb,
@@ -50,10 +57,23 @@ def measure(effort: Effort) -> list[Table]:
                     "two_ms": 1e3 * two_s,
                     "overhead": one_s / engine_s,
                     "speedup": one_s / two_s,
+                    "engine_cpu_ms": alone,
+                    "driver_cpu_ms": driver,
+                    "worker_cpu_ms": worker,
+                    "cpu_overhead": (driver + worker) / alone,
                 }
             )
     ray.shutdown()
     return [table]
+
+
+def processor_ms(call: Callable[[], object], repeats: int, others: Sequence[int] = ()) -> tuple[float, float]:
+    """Return the mean processor time of a call in this process, and in others given by number."""
+    own, rest = time.process_time(), sum(map(process_seconds, others))
+    for _ in range(repeats):
+        call()
+    own, rest = time.process_time() - own, sum(map(process_seconds, others)) - rest
+    return 1e3 * own / repeats, 1e3 * rest / repeats
 
 
 def calls_of(
