@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch.utils.tensorboard", reason="tensorboard is not installed", exc_type=ImportError)
@@ -32,3 +34,20 @@ def test_kills_change_no_sample_and_no_parameter() -> None:
     assert count > 0 and samples == 256 * 32 * count and wrong == 0
     one, other = re.findall(r"[0-9a-f]{16}", parameters)
     assert one == other
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_script_trains_the_same_on_workers(tmp_path: Path) -> None:
+    """`--workers`: the gradient's sum has another order, so the numbers agree to rounding."""
+    script = ROOT / "examples/rl/shac.py"
+    options = ("--batch", "256", "--steps", str(256 * 32 * 3), "--critic-epochs", "1")
+    found = []
+    for name, workers in (("engine", ()), ("pool", ("--workers", "2"))):
+        command = [sys.executable, str(script), "pendulum", *options, *workers, "--out", str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+        lines = (tmp_path / name / "progress.jsonl").read_text(encoding="utf-8").splitlines()
+        found.append([[json.loads(line)[key] for key in ("loss", "gradient_norm")] for line in lines])
+    assert len(found[0]) == 3
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
