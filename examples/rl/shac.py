@@ -86,7 +86,9 @@ class Actor:
     With f the factor and m the mean of the normalizer,  W f (x - m) + b = (W f) x + (b - W f m).
     """
 
-    def __init__(self, task: SmoothTask, model: revolute.ModelHandle, hidden: list[int], sigma: float) -> None:
+    def __init__(
+        self, task: SmoothTask, model: revolute.ModelHandle, hidden: list[int], sigma: float
+    ) -> None:
         size = task.features(torch.tensor(model.qpos0), torch.tensor(model.qvel0)).numel()
         self.net = network([size, *hidden, model.nu])
         self.log_sigma = torch.nn.Parameter(torch.full((model.nu,), float(np.log(sigma))))
@@ -103,9 +105,7 @@ class Actor:
         weight, bias, *rest = (each.detach() for each in self.net.parameters())
         scaled = weight * self.normalizer.factor
         first = [scaled, bias - scaled @ self.normalizer.mean]
-        return revolute.MLP(
-            [*first, *rest], self._observe, activation="elu", scale=self.scale, squash=True
-        )
+        return revolute.MLP([*first, *rest], self._observe, activation="elu", scale=self.scale, squash=True)
 
     def set_gradient(self, mlp: revolute.MLP, weights_bar: np.ndarray, sigma_bar: torch.Tensor) -> None:
         """Turn the gradient by the engine's weights into that by the parameters."""
@@ -196,7 +196,9 @@ class Shac:
         random: draws starts and noise.
     """
 
-    def __init__(self, sim: revolute.Simulator, args: argparse.Namespace, random: np.random.Generator) -> None:
+    def __init__(
+        self, sim: revolute.Simulator, args: argparse.Namespace, random: np.random.Generator
+    ) -> None:
         self.sim, self.args, self.random = sim, args, random
         self.task = TASKS[args.task]
         self.model = self.task.load(sim, contact_model=args.contact_model)
@@ -333,7 +335,9 @@ class Shac:
             policy=self.actor.mlp(), checkpoints="none", states="all",
         )  # fmt: skip
         at = slice(None, None, task.hold)
-        arrays = (torch.tensor(np.nan_to_num(each)) for each in (found.qpos[:, at], found.qvel[:, at], found.ctrl))
+        arrays = (
+            torch.tensor(np.nan_to_num(each)) for each in (found.qpos[:, at], found.qvel[:, at], found.ctrl)
+        )
         none = lambda features: torch.zeros(len(features))
         _, window = window_loss(task, self._limits, task.hold * self.model.timestep, 1.0, none, *arrays)
         return (window.rewards * window.counts).sum(1).numpy()
@@ -376,7 +380,9 @@ def flags() -> argparse.ArgumentParser:
     parser.add_argument("--contact-model", choices=("mujoco", "hard"), default="mujoco")
     parser.add_argument("--batch", type=int, default=64, help="environments")
     parser.add_argument("--horizon", type=int, default=32, help="control steps of a window")
-    parser.add_argument("--clip", type=float, default=None, help="bound of a state's cotangent of the sum over t in (1)")
+    parser.add_argument(
+        "--clip", type=float, default=None, help="bound of a state's cotangent of the sum over t in (1)"
+    )
     parser.add_argument("--discount", type=float, default=0.99, help="gamma")
     parser.add_argument("--blend", type=float, default=0.95, help="lambda of the critic's targets")
     parser.add_argument("--hidden", type=int, nargs="+", default=[128, 64, 32])

@@ -69,7 +69,9 @@ def main() -> None:
     parser.set_defaults(out=Path(tempfile.gettempdir()), clip=100.0)
     parser.add_argument("--state", type=Path, help="state.pt of a run of shac.py; without, a new policy")
     parser.add_argument("--batches", type=int, default=8)
-    parser.add_argument("--settle", type=int, default=8, help="windows before, in which only the critic learns")
+    parser.add_argument(
+        "--settle", type=int, default=8, help="windows before, in which only the critic learns"
+    )
     parser.add_argument("--clips", type=float, nargs="*", default=[1000, 100, 30, 10, 3])
     args = parser.parse_args()
     args.warm_up = args.settle
