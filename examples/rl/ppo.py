@@ -1,7 +1,9 @@
 """PPO of stable-baselines3, to compare with: no gradients through the simulation.
 
-python examples/rl/ppo.py --out runs/ppo --minutes 15                                 # Gymnasium's Ant, on MuJoCo
-python examples/rl/ppo.py --out runs/ppo --minutes 15 --environment revolute/Ant-v1   # the same on revolute
+    python examples/rl/ppo.py --out runs/ppo --minutes 15
+    python examples/rl/ppo.py --out runs/ppo --minutes 15 --environment revolute/Ant-v1
+
+The first trains in Gymnasium's Ant on MuJoCo, the second in the same task on revolute.
 """
 
 from __future__ import annotations

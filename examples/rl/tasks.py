@@ -1,7 +1,7 @@
 """Tasks whose rewards torch differentiates, and policies in files.
 
-Models, starts and ends of Hopper and Ant are those of `revolute.gym`, which are Gymnasium's own. Their rewards
-are written here once more in torch; tests compare the two. The contact cost of Ant is left out of training.
+Models and starts of Hopper and Ant are those of `revolute.gym`, which are Gymnasium's own. Rewards and ends
+are written here once more, in torch; tests compare the two. Ant's contact cost is left out of training.
 """
 
 from __future__ import annotations

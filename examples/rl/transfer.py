@@ -2,8 +2,8 @@
 
     python examples/rl/transfer.py runs/ant/policy.npz
 
-The same policy runs in `revolute/Ant-v1`, which is the same task on revolute, from starts of its own; and a new
-policy, whose controls are zero, runs in MuJoCo. All three have Gymnasium's rewards with all costs. If the physics are
+The same policy runs in `revolute/Ant-v1`, the same task on revolute, from starts of its own; and a new one,
+whose controls are zero, runs in MuJoCo. All have Gymnasium's rewards with all costs. If the physics are
 equal, the first two differ by noise; the standard error of their difference is printed.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from tasks import Policy
 from tqdm import trange
 
-import revolute.gym  # registers revolute/Ant-v1
+import revolute.gym  # noqa: F401 - registers revolute/Ant-v1
 
 ENVIRONMENTS = {"MuJoCo": "Ant-v5", "revolute": "revolute/Ant-v1"}
 NQ, NV = 15, 14
@@ -87,9 +87,8 @@ def main() -> None:
     }
     print("| | mean | deviation | least | most |\n|---|---|---|---|---|")
     for name, total in rows.items():
-        print(
-            f"| {name} | {total.mean():.0f} | {total.std(ddof=1):.0f} | {total.min():.0f} | {total.max():.0f} |"
-        )
+        numbers = (total.mean(), total.std(ddof=1), total.min(), total.max())
+        print(f"| {name} | {' | '.join(f'{number:.0f}' for number in numbers)} |")
     pair = list(rows.values())[:2]
     error = np.sqrt(sum(total.var(ddof=1) / len(total) for total in pair))
     print(

@@ -42,20 +42,8 @@ def _float32_afterwards() -> Iterator[None]:
 
 def learner(sim: revolute.Simulator, task: str, out: Path, *options: str) -> tuple[shac.Shac, Any, Any]:
     """Return a small learner with its flags and generator."""
-    sizes = (
-        "--batch",
-        "6",
-        "--horizon",
-        "5",
-        "--hidden",
-        "12",
-        "7",
-        "--critic-epochs",
-        "2",
-        "--warm-up",
-        "0",
-    )
-    args = shac.flags().parse_args([task, "--out", str(out), *sizes, *options])
+    sizes = "--batch 6 --horizon 5 --hidden 12 7 --critic-epochs 2 --warm-up 0"
+    args = shac.flags().parse_args([task, "--out", str(out), *sizes.split(), *options])
     random = common.seed_all(args.seed)
     return shac.Shac(sim, args, random), args, random
 
@@ -232,3 +220,14 @@ def test_a_policy_does_in_mujoco_what_it_does_here(in_process: revolute.Simulato
     )
     np.testing.assert_allclose(here, there, rtol=0, atol=0.05)
     assert there.std() > 0.2
+
+
+def test_ppo_trains_and_resumes(tmp_path: Path) -> None:
+    options = ("--out", str(tmp_path), "--batch", "2", "--evaluate-every", "100")
+    for steps, more in ((1024, ()), (1536, ("--resume",))):
+        command = [sys.executable, str(SCRIPTS / "ppo.py"), *options, "--steps", str(steps), *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert [line["steps"] for line in lines] == [512, 1024, 1536]
+    assert all(np.isfinite(line["return_in_training"]) for line in lines[1:])
