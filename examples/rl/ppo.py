@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--evaluate-every", type=int, default=20, help="rounds")
     args = parser.parse_args()
     random = np.random.default_rng(args.seed)
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(1)  # the environments take the cores
     learner = Learner(args)
     with common.Run(args, learner, random) as run:
         learner.ppo.learn(
