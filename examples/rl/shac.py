@@ -403,7 +403,7 @@ def flags() -> argparse.ArgumentParser:
 SETTINGS: dict[str, dict[str, Any]] = {
     "pendulum": {},
     "cartpole": {},
-    "hopper": {"clip": 100.0},
+    "hopper": {"batch": 256, "horizon": 8, "clip": 200.0, "critic_epochs": 8, "actor_rate": 7e-4},
     "ant": {"batch": 256, "horizon": 8, "clip": 30.0, "critic_epochs": 8},
 }
 """Defaults of each task that differ from those of `flags`."""
