@@ -45,7 +45,6 @@ COLUMNS = {
 @contextmanager
 def cluster(nodes: int) -> Iterator[Cluster]:
     """Start a head without cores and some nodes of one core each, and connect to them."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args=head)
     try:

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("torch.utils.tensorboard", reason="tensorboard is not installed", exc_type=ImportError)
 
 ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @pytest.mark.slow
@@ -22,9 +23,8 @@ def test_kills_change_no_sample_and_no_parameter() -> None:
     """Short form of `python -m benchmarks.distributed.chaos`."""
     command = [sys.executable, "-m", "benchmarks.distributed.chaos"]
     options = ("--seconds", "20", "--worker-every", "4", "--server-every", "8", "--seed", "3")
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     done = subprocess.run(
-        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
+        [*command, *options], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stderr
     kills, windows, parameters = done.stdout.strip().splitlines()[-3:]
@@ -45,7 +45,7 @@ def test_the_script_trains_the_same_on_workers(tmp_path: Path) -> None:
     found = []
     for name, workers in (("engine", ()), ("pool", ("--workers", "2"))):
         command = [sys.executable, str(script), "pendulum", *options, *workers, "--out", str(tmp_path / name)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stderr
         lines = (tmp_path / name / "progress.jsonl").read_text(encoding="utf-8").splitlines()
         found.append([[json.loads(line)[key] for key in ("loss", "gradient_norm")] for line in lines])
