@@ -2,7 +2,6 @@
 #pragma once
 
 #include "packs.hpp"
-#include "revolute/stages/measurement_adjoint.hpp"
 
 namespace revolute {
 
