@@ -240,5 +240,5 @@ def test_what_cannot_be_observed_is_refused() -> None:
     refused("subtree_com:a@body:b", r"^policy\.observe: expected none for subtree_com, got 'body:b'")
     refused("site_distance", r"^policy\.observe: expected two sites for site_distance")
     refused("body_pos", r"^policy\.weights: expected a network of 18 inputs \(body_pos 18\) and nu=3 outputs")
-    hard = load_model(scene(SENSORS), contact_model="hard")
-    refused("sensor:toe", r"^policy\.observe: .*'toe' of type touch; .*contact_model='mujoco'", hard)
+    user = load_model(scene(SENSORS + '<user name="own" dim="1"/>'))
+    refused("sensor:own", r"^policy\.observe: .*'own' of type user; leave it out", user)

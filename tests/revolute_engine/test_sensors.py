@@ -128,8 +128,8 @@ def test_a_batch_gives_the_bits_of_each_state_alone() -> None:
 
 
 REFUSED = {
-    "a kind": ('<rangefinder name="beam" site="sa"/>', "mujoco", "'beam' of type rangefinder"),
-    "the hard model": ('<accelerometer name="imu" site="sa"/>', "hard", "contact_model='mujoco'"),
+    "a kind": ('<user name="own" dim="2"/>', "mujoco", "'own' of type user"),
+    "the same with hard contact": ('<user name="own" dim="2"/>', "hard", "'own' of type user"),
     "a fixed body": ('<force name="base" site="world"/>', "mujoco", "on a body that does not move"),
 }
 
