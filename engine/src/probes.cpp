@@ -89,7 +89,9 @@ void add_distance(const Model& model, int one, int other, double most, Probes& p
   candidate.geom_b = ordered ? other : one;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   PairKind kind = mujoco_pair_kind(a.shape, b.shape);
-  if (kind.slots == 0 || kind.pair == Pair::box_box) kind = {Pair::convex_convex, 1};
+  // MuJoCo's formulae for the contacts of these with boxes do not give the distance from afar
+  if (kind.slots == 0 || kind.pair == Pair::box_box || kind.pair == Pair::capsule_box)
+    kind = {Pair::convex_convex, 1};
   candidate.pair = kind.pair;
   candidate.slots = kind.slots;
   candidate.link_a = a.link;
@@ -160,7 +162,9 @@ void add_probe(const ModelStorage& storage, const ProbeRequest& request, Probes&
   probes.size += probe.size;
   probes.ctrl = probes.ctrl || needs_ctrl(probe.kind);
   probes.acceleration = probes.acceleration || needs_acceleration(probe.kind);
-  probes.transmissions = probes.transmissions || needs_transmissions(probe.kind);
+  const bool of_paths =
+      probe.integers > 0 && (probe.kind == ProbeKind::force || probe.kind == ProbeKind::torque);
+  probes.transmissions = probes.transmissions || needs_transmissions(probe.kind) || of_paths;
   probes.list.push_back(probe);
 }
 

@@ -42,7 +42,7 @@ SENSORS = """
   <framelinacc objtype="body" objname="w"/><accelerometer site="sw"/><accelerometer site="world"/>
   <force site="sc"/><torque site="sc"/><force site="sw"/><torque site="sw"/><force site="sa"/>
   <force site="tip"/><torque site="tip"/>
-  <rangefinder site="tip" data="dist point normal"/><rangefinder site="sw"/>
+  <rangefinder site="tip" data="dist point normal"/><rangefinder site="sc"/>
   <distance geom1="ga" body2="arm" cutoff="5"/><fromto geom1="ga" body2="c" cutoff="5"/>
   <contact subtree1="a" data="found force torque pos" reduce="netforce"/>
   <contact geom1="floor" data="found force dist pos linvel" num="4"/><e_potential/><e_kinetic/>

@@ -56,7 +56,9 @@ def readings(model: Model, inputs: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(ENGINE.measure(model, ["sensor"], states)["sensor"])
 
 
-def compare_with_mujoco(text: str, tolerance: float, *, seeds: Sequence[int], place: Place = anywhere) -> None:
+def compare_with_mujoco(
+    text: str, tolerance: float, *, seeds: Sequence[int], place: Place = anywhere
+) -> None:
     """Compare every reading, relative to the sensor's largest number if that is above 1."""
     model, theirs = load_model(text, contact_model="mujoco"), reference(text)
     assert not [note for note in model.notes if "sensor" in note]
@@ -95,7 +97,7 @@ def compare_with_differences(
     for name, array in start.items():
         if not array.size:
             continue
-        direction = random.normal(size=array.shape) * (1.0 if name in STATE else array != 0)
+        direction = random.normal(size=array.shape) * (1.0 if name in STATE else np.abs(array))
 
         def along(distance: float, name: str = name, direction: np.ndarray = direction) -> float:
             return float(readings(model, {**start, name: start[name] + distance * direction}) @ bar)

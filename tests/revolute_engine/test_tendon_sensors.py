@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import load_model
+from revolute_engine.gradient_check import check_gradient
 
 from .sensor_checks import (
     ENGINE,
@@ -103,5 +104,5 @@ def test_gradients_through_steps_with_inertia_of_tendons() -> None:
     start = state_of(data_at(theirs, 2))
     for integrator in ("Euler", "implicitfast", "implicit", "RK4"):
         model = load_model(scene(integrator), contact_model="mujoco", limits=False)
-        report = ENGINE.check_gradient(model, start["qpos"], start["qvel"], np.tile(start["ctrl"], (3, 1)))
+        report = check_gradient(ENGINE, model, start["qpos"], start["qvel"], np.tile(start["ctrl"], (3, 1)))
         assert report.passed, report

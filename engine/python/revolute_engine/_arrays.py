@@ -123,7 +123,7 @@ def _height_fields(model: mujoco.MjModel) -> Arrays:
 
 
 def _ray_meshes(model: mujoco.MjModel) -> Arrays:
-    """Return the triangles of the meshes that range finders may meet; nothing if there are no range finders."""
+    """Return the triangles of the meshes that range finders may meet; nothing without range finders."""
     if not has_range_finders(model):
         return {"ray_adr": _integer([]), "ray_num": _integer([]), "ray_triangles": _real([])}
     first, count = np.zeros(model.ngeom, np.int32), np.zeros(model.ngeom, np.int32)

@@ -1,4 +1,4 @@
-"""What is measured, as the compiled engine's probes: quantities of elements, and the file's sensors (_sensors.py)."""
+"""What is measured, as the compiled engine's probes: quantities of elements, and the file's sensors."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _FRAMES = {
     "site": mujoco.mjtObj.mjOBJ_SITE,
 }
 """Frames by kind of element. MuJoCo calls a body's own frame xbody, and the frame of its inertia body."""
+
 
 def numbers_of(probes: Sequence[Probe]) -> int:
     """Return how many numbers probes give."""

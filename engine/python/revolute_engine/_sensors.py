@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ._kinds import members
 from ._probe import ACCELERATION, NO_FRAME, Probe, probe_of
 from ._static_bodies import static_bodies
+from ._transmissions import tendon_routes
 
 _CAMERA = int(mujoco.mjtObj.mjOBJ_CAMERA)
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
@@ -88,7 +89,7 @@ def _camera_projection(model: mujoco.MjModel, sensor: int) -> Probe:
     width, height = (int(number) for number in model.cam_resolution[camera])
     sizes, lens = model.cam_sensorsize[camera], model.cam_intrinsic[camera]
     if sizes.all():  # MuJoCo has these in float32
-        focal = tuple((lens[:2] / sizes * np.float32([width, height])).tolist())
+        focal = tuple((lens[:2] / sizes * np.array([width, height], np.float32)).tolist())
     else:
         focal = (0.5 / np.tan(model.cam_fovy[camera] * np.pi / 360) * height,) * 2
     numbers = (*focal, 0.5 * width, 0.5 * height)
@@ -160,11 +161,31 @@ def _is_in(model: mujoco.MjModel, kind: int, index: int) -> npt.NDArray[np.int64
     """Return which shapes belong to an object: a shape, a body, or a body and all beyond it."""
     if kind == _GEOM:
         return (np.arange(model.ngeom) == index).astype(int)
-    bodies = np.arange(model.nbody) == index
-    if kind == _BODY_FRAME:
-        for body in range(index + 1, model.nbody):
-            bodies[body] |= bodies[model.body_parentid[body]]
-    return bodies[model.geom_bodyid].astype(int)
+    of_subtree = kind == _BODY_FRAME
+    bodies = _bodies_beyond(model, index) if of_subtree else (np.arange(model.nbody) == index).astype(int)
+    return np.asarray(bodies[model.geom_bodyid])
+
+
+def _wrench(name: str) -> Make:
+    """Return the probe, with the places where spatial tendons pull at the bodies beyond the site."""
+
+    def make(model: mujoco.MjModel, sensor: int) -> Probe:
+        probe = _frame(name)(model, sensor)
+        inside = _bodies_beyond(model, int(model.site_bodyid[model.sensor_objid[sensor]]))
+        of_paths = tendon_routes(model)
+        wraps = [inside[of_paths["wrap_body"][wrap]] if wrap >= 0 else False for wrap in of_paths["seg_wrap"]]
+        flags = inside[of_paths["seg_body1"]] + 2 * inside[of_paths["seg_body2"]] + 4 * np.array(wraps, int)
+        return probe._replace(integers=tuple(flags.tolist()))
+
+    return make
+
+
+def _bodies_beyond(model: mujoco.MjModel, body: int) -> npt.NDArray[np.int64]:
+    """Return 1 for a body and all bodies that it carries, else 0 [nbody]."""
+    inside = (np.arange(model.nbody) == body).astype(int)
+    for each in range(body + 1, model.nbody):
+        inside[each] |= inside[model.body_parentid[each]]
+    return inside
 
 
 _SENSORS: dict[str, Make] = {
@@ -199,8 +220,8 @@ _SENSORS: dict[str, Make] = {
     "GYRO": _frame("local_angular_velocity"),
     "ACCELEROMETER": _frame("local_acceleration"),
     "MAGNETOMETER": _magnetometer,
-    "FORCE": _frame("force"),
-    "TORQUE": _frame("torque"),
+    "FORCE": _wrench("force"),
+    "TORQUE": _wrench("torque"),
     "TOUCH": _touch,
     "SUBTREECOM": _element("subtree_com"),
     "SUBTREELINVEL": _element("subtree_linear_velocity"),
@@ -287,7 +308,9 @@ def _fault_of_pairs(model: mujoco.MjModel, geoms: Iterable[int]) -> tuple[str, s
     types = model.geom_type
     if np.any(types[numbers] == _FIELD):
         return "of a height field", "measure with a range finder"
-    if any(types[one] == types[other] == _PLANE for one, other in zip(numbers[::2], numbers[1::2], strict=True)):
+    if any(
+        types[one] == types[other] == _PLANE for one, other in zip(numbers[::2], numbers[1::2], strict=True)
+    ):
         return "between two planes", "leave it out"
     for geom in numbers:
         if types[geom] == _MESH and model.mesh_graphadr[model.geom_dataid[geom]] < 0:

@@ -15,7 +15,7 @@ namespace detail {
 template <class Real>
 REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const Probes& probes, const Probe& probe, const Real* qpos,
-                                     const Measurement<Real>& at, const Real* bar,
+                                     const Real* qvel, const Measurement<Real>& at, const Real* bar,
                                      MeasurementAdjointWorkspace<Real>& ws,
                                      const InputCotangents<Real>& inputs) {
   const FramePair<Real> pair = frame_pair(model, parameters, at, probe);
@@ -108,7 +108,7 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
       of.alpha = y;
       break;
     default: {  // force, torque
-      const Force<Real> F = subtree_force(model, parameters, at, probes, probe);
+      const Force<Real> F = subtree_force(model, parameters, at, probes, probe, qpos, qvel);
       Motion<Real> M = {zero3<Real>(), local};
       if (probe.kind == ProbeKind::force) {
         of.turn = -cross(F.f, local);
@@ -126,6 +126,13 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
         if (r == c.row) add_motion(model, c, side, Motion<Real>{-on.w, -on.v}, ws);
       };
       for_wrenches(model, at, probes, probe, pull);
+      visit_pieces(model, probes, probe, [&](int t, const PathSegment& segment, int flags) {
+        const Kinematics<Real>& links = *at.kinematics;
+        const Real y = -dot(M, piece_wrench(model, links, segment, flags));
+        tendon_pull_adjoint(model, parameters, t, qpos, qvel, at, y, ws, inputs);
+        piece_wrench_adjoint(model, links, segment, flags, M,
+                             -tendon_pull(model, parameters, t, qpos, qvel, at), ws.links.kinematics);
+      });
       visit_applied_wrenches(model, parameters, *at.kinematics, [&](int b, int link, const Force<Real>&) {
         if (!probes.in_subtree[std::size_t(probe.membership) * model.nbody + b]) return;
         const Motion<Real> on = at_reference(tree_origin(model, *at.kinematics, link), M);
@@ -200,7 +207,7 @@ REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& param
                                const Measurement<Real>& at, const Real* bar,
                                MeasurementAdjointWorkspace<Real>& ws, const InputCotangents<Real>& inputs) {
   if (is_frame(probe.kind))
-    return frame_probe_adjoint(model, parameters, probes, probe, qpos, at, bar, ws, inputs);
+    return frame_probe_adjoint(model, parameters, probes, probe, qpos, qvel, at, bar, ws, inputs);
   const int index = probe.index;
   switch (probe.kind) {
     case ProbeKind::clock:

@@ -1,7 +1,7 @@
 // Distances between shapes, or between all shapes of two bodies: the nearest of the probe's pairs, by the formulae of collision
 // detection. Integers of the probe: pairs of shapes, first and second. Number: the largest distance. With the gap and point of
 // collision/contact_point.hpp, and n from the first shape to the second,
-//   distance gap,   normal n,   points  point -+ gap n/2                                      (1)
+//   distance gap,   normal n, or -n where the shapes overlap,   points  point -+ gap n/2                                      (1)
 // Farther than the largest distance, that is the distance, and the rest is zero.
 // Not differentiated: which pair, feature or point is the nearest.
 #pragma once
@@ -58,7 +58,6 @@ REVOLUTE_HD void find_points(const Model& model, const Kinematics<Real>& kin, co
   if (candidate.pair == Pair::plane_mesh)
     return mujoco::plane_mesh_points(model, kin, candidate, less(Real(0), Real(1)), give_plane_point);
   if (a.shape == Shape::plane) return mujoco::plane_points(model, kin, first, give_plane_point);
-  if (candidate.pair == Pair::capsule_box) return mujoco::capsule_box_points(model, kin, candidate, give);
   for (int s = 0; s < candidate.slots; ++s) {
     MaskOf<Real> there;
     const ContactPoint<Real> at = mujoco::round_touch(model, kin, first[s], there);
@@ -110,7 +109,7 @@ REVOLUTE_HD void measure_distance(const Model& model, const Probes& probes, cons
       to[2] = select(nearest, value.z, to[2]);
     };
     if (probe.kind == ProbeKind::geom_distance) out[0] = select(nearest, point.gap, out[0]);
-    if (probe.kind == ProbeKind::geom_normal) write(n, out);
+    if (probe.kind == ProbeKind::geom_normal) write(select(less(point.gap, Real(0)), -n, n), out);
     if (probe.kind != ProbeKind::geom_points) return;
     write(point.point - half, out);
     write(point.point + half, out + 3);
@@ -129,7 +128,10 @@ REVOLUTE_HD void distance_adjoint(const Model& model, const Probes& probes, cons
     const Real sign(is_turned(probes, probe, candidate, i) ? -1.0 : 1.0);
     ContactPoint<Real> point = {Real(0), zero3<Real>(), zero3<Real>()};
     if (probe.kind == ProbeKind::geom_distance) point.gap = weight * bar[0];
-    if (probe.kind == ProbeKind::geom_normal) point.normal = (sign * weight) * load3(bar);
+    if (probe.kind == ProbeKind::geom_normal) {
+      point.normal = (sign * weight) * load3(bar);
+      point.normal = select(less(contact.at.gap, Real(0)), -point.normal, point.normal);
+    }
     if (probe.kind == ProbeKind::geom_points) {
       const Vector3<Real> from = weight * load3(bar), to = weight * load3(bar + 3);
       const Vector3<Real> apart = (half * sign) * (to - from);

@@ -16,6 +16,7 @@
 #include "revolute/stages/measured_distances.hpp"
 #include "revolute/stages/measured_drives.hpp"
 #include "revolute/stages/measured_rays.hpp"
+#include "revolute/stages/measured_tendons.hpp"
 
 namespace revolute {
 
@@ -62,11 +63,16 @@ REVOLUTE_HD inline Vector3<Real> relative_velocity(const FramePair<Real>& pair) 
 // (4), about the world's origin
 template <class Real>
 REVOLUTE_HD Force<Real> subtree_force(const Model& model, const Parameters<Real>& parameters,
-                                      const Measurement<Real>& at, const Probes& probes, const Probe& probe) {
+                                      const Measurement<Real>& at, const Probes& probes, const Probe& probe,
+                                      const Real* qpos, const Real* qvel) {
   Force<Real> out = subtree_inertial_force(model, parameters, *at.kinematics, at.A, probes, probe);
   const auto take_off = [&](const ConstraintView&, int r, int, const Force<Real>& wrench,
                             const Vector3<Real>& o) { out += -at.force[r] * at_world_origin(o, wrench); };
   for_wrenches(model, at, probes, probe, take_off);
+  visit_pieces(model, probes, probe, [&](int t, const PathSegment& segment, int flags) {
+    out += -tendon_pull(model, parameters, t, qpos, qvel, at) *
+           piece_wrench(model, *at.kinematics, segment, flags);
+  });
   visit_applied_wrenches(model, parameters, *at.kinematics, [&](int b, int link, const Force<Real>& wrench) {
     if (probes.in_subtree[std::size_t(probe.membership) * model.nbody + b])
       out += -at_world_origin(tree_origin(model, *at.kinematics, link), wrench);
@@ -76,7 +82,8 @@ REVOLUTE_HD Force<Real> subtree_force(const Model& model, const Parameters<Real>
 
 template <class Real>
 REVOLUTE_HD void measure_frame(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
-                               const Probe& probe, const Real* qpos, const Measurement<Real>& at, Real* out) {
+                               const Probe& probe, const Real* qpos, const Real* qvel,
+                               const Measurement<Real>& at, Real* out) {
   const FramePair<Real> pair = frame_pair(model, parameters, at, probe);
   const Vector3<Real> d = pair.of.p - pair.reference.p;
   const Matrix3<Real>&R = pair.of.R, R_r = pair.reference.R;
@@ -134,7 +141,7 @@ REVOLUTE_HD void measure_frame(const Model& model, const Parameters<Real>& param
     case ProbeKind::angular_acceleration:
       return write3(pair.motion.alpha, out);
     default: {
-      const Force<Real> F = subtree_force(model, parameters, at, probes, probe);
+      const Force<Real> F = subtree_force(model, parameters, at, probes, probe, qpos, qvel);
       return write3(transpose_times(R, probe.kind == ProbeKind::force ? F.f : F.n - cross(pair.of.p, F.f)),
                     out);
     }
@@ -238,7 +245,7 @@ template <class Real>
 REVOLUTE_HD void measure_probe(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
                                const Probe& probe, std::size_t place, const Real& time, const Real* qpos,
                                const Real* qvel, const Measurement<Real>& at, Real* out) {
-  if (is_frame(probe.kind)) return measure_frame(model, parameters, probes, probe, qpos, at, out);
+  if (is_frame(probe.kind)) return measure_frame(model, parameters, probes, probe, qpos, qvel, at, out);
   switch (probe.kind) {
     case ProbeKind::subtree_com:
     case ProbeKind::subtree_linear_velocity:

@@ -111,6 +111,23 @@ REVOLUTE_HD MovingPiece<Real> moving_piece(const Model& model, const Kinematics<
   return out;
 }
 
+// Starts from the cotangent y of (2).
+template <class Real, class Bar>
+REVOLUTE_HD void moving_piece_adjoint(const Kinematics<Real>& kin, const Motion<Real>* A,
+                                      const PathSegment& segment, const MovingPiece<Real>& piece,
+                                      const Bar& y, Force<Bar>* V_bar, Force<Bar>* A_bar,
+                                      KinematicsCotangent<Bar>& kin_bar) {
+  const Real inverse = piece.inverse_length, two(2);
+  const Vector3<Real> across = piece.v - piece.stretch * piece.u;
+  const Vector3<Bar> a_bar = y * piece.u, v_bar = y * ((two * inverse) * across);
+  const Vector3<Real> by_u = piece.acceleration - (two * piece.stretch * inverse) * piece.v;
+  const Vector3<Bar> p_bar =
+      y * (inverse * (by_u - dot(by_u, piece.u) * piece.u) -
+           ((dot(piece.v, piece.v) - piece.stretch * piece.stretch) * inverse * inverse) * piece.u);
+  moving_point_adjoint(kin, A, segment.link_b, piece.b, p_bar, v_bar, a_bar, V_bar, A_bar, kin_bar);
+  moving_point_adjoint(kin, A, segment.link_a, piece.a, -p_bar, -v_bar, -a_bar, V_bar, A_bar, kin_bar);
+}
+
 }  // namespace detail
 
 // (2): c of all tendons.
@@ -163,17 +180,7 @@ REVOLUTE_HD void tendon_inertia_adjoint(const Model& model, const Kinematics<Rea
       const PathSegment& segment = model.path_segments[s];
       const detail::MovingPiece<Real> piece = detail::moving_piece(model, kin, inertia.A, segment);
       const Bar y = Real(1.0 / segment.divisor) * rate_bar;
-      const Real inverse = piece.inverse_length, two(2);
-      const Vector3<Real> across = piece.v - piece.stretch * piece.u;
-      const Vector3<Bar> a_bar = y * piece.u, v_bar = y * ((two * inverse) * across);
-      const Vector3<Real> by_u = piece.acceleration - (two * piece.stretch * inverse) * piece.v;
-      const Vector3<Bar> p_bar =
-          y * (inverse * (by_u - dot(by_u, piece.u) * piece.u) -
-               ((dot(piece.v, piece.v) - piece.stretch * piece.stretch) * inverse * inverse) * piece.u);
-      detail::moving_point_adjoint(kin, inertia.A, segment.link_b, piece.b, p_bar, v_bar, a_bar, V_bar, A_bar,
-                                   kin_bar);
-      detail::moving_point_adjoint(kin, inertia.A, segment.link_a, piece.a, -p_bar, -v_bar, -a_bar, V_bar,
-                                   A_bar, kin_bar);
+      detail::moving_piece_adjoint(kin, inertia.A, segment, piece, y, V_bar, A_bar, kin_bar);
     }
   }
   // link_accelerations() reversed
