@@ -42,13 +42,16 @@ SENSORS = """
   <framelinacc objtype="body" objname="w"/><accelerometer site="sw"/><accelerometer site="world"/>
   <force site="sc"/><torque site="sc"/><force site="sw"/><torque site="sw"/><force site="sa"/>
   <force site="tip"/><torque site="tip"/>
-  <rangefinder site="tip" data="dist point normal"/><rangefinder site="sc"/>
-  <distance geom1="ga" body2="arm" cutoff="5"/><fromto geom1="ga" body2="c" cutoff="5"/>
-  <contact subtree1="a" data="found force torque pos" reduce="netforce"/>
-  <contact geom1="floor" data="found force dist pos linvel" num="4"/><e_potential/><e_kinetic/>
-  <insidesite site="sa" objtype="site" objname="sw"/><camprojection site="sw" camera="eye"/>
   <touch site="sa"/><touch site="box"/><touch site="cylinder"/><touch site="capsule"/>
   <touch site="ellipsoid"/><touch site="away"/><touch name="toe" site="tip"/>"""
+
+SHAPES = """
+  <rangefinder name="beam" site="tip" data="dist point normal"/><rangefinder site="sc"/>
+  <distance geom1="floor" body2="arm" cutoff="5"/><fromto name="nearest" body1="b" geom2="floor" cutoff="5"/>
+  <contact name="ground" subtree1="a" data="found force torque pos" reduce="netforce"/>
+  <contact geom1="floor" data="found force dist pos linvel" num="4"/><e_potential/><e_kinetic/>
+  <insidesite site="sa" objtype="site" objname="sw"/><camprojection site="sw" camera="eye"/>"""
+"""Sensors of shapes and contacts, energies, and a camera's image."""
 
 ACTUATORS = """<actuator><motor name="mh" joint="h" gear="2"/><position name="pt" joint="t" kp="3" kv="0.2"/>
   <motor joint="s" ctrlrange="-.5 .5"/></actuator>"""

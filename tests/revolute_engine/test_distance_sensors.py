@@ -118,7 +118,16 @@ def test_the_hard_model_measures_the_same() -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)
 
 
-def test_two_planes_are_refused_when_asked_for() -> None:
-    model = load_model(scene(ROUND, '<distance name="d" geom1="floor" geom2="wall" cutoff="1"/>'))
-    with pytest.raises(ArgumentError, match="'d' of type geomdist between two planes"):
+@pytest.mark.parametrize(
+    ("pair", "text"),
+    [
+        ('geom1="floor" geom2="wall"', "'d' of type geomdist between two planes; leave it out"),
+        ('body1="world" body2="b0"', "'d' of type geomdist of a height field; measure with a range finder"),
+    ],
+)
+def test_pairs_without_a_distance_are_refused_when_asked_for(pair: str, text: str) -> None:
+    field = '<hfield name="hills" nrow="2" ncol="2" size="1 1 1 1" elevation="0 1 1 0"/>'
+    file = scene(ROUND, f'<distance name="d" {pair} cutoff="1"/>').replace("<asset>", f"<asset>{field}")
+    model = load_model(file.replace("<worldbody>", '<worldbody><geom type="hfield" hfield="hills"/>'))
+    with pytest.raises(ArgumentError, match=text):
         ENGINE.measure(model, ["sensor:d"], ENGINE.states_to_measure(model, model.qpos0))
