@@ -36,7 +36,9 @@ def results(simulator: revolute.Simulator) -> dict[str, Any]:
     found |= {f"poses {name}": array for name, array in poses.items()}
     found |= {f"bar {name}": array for name, array in poses.backward({"site_pos:tip": bar}).items()}
     found["jacobian"] = poses.jacobian("site_pos:tip")
-    with simulator.rollout(model, **inputs, sensors=["imu", "toe", "beam", "ground", "nearest"]) as trajectory:
+    with simulator.rollout(
+        model, **inputs, sensors=["imu", "toe", "beam", "ground", "nearest"]
+    ) as trajectory:
         found["sensors"] = trajectory.sensordata
         states = trajectory.kinematics(times=[0, -1], quantities=["site_pos", "body_linvel:c"])
         found |= {f"states {name}": array for name, array in states.items()}

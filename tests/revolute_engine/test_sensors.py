@@ -73,7 +73,9 @@ def central(function: Callable[[float], float], step: float) -> float:
     ids=["contacts", "no contacts"],
 )
 def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float) -> None:
-    text = scene(ALL, cone="elliptic").replace('name="floor" type="plane"', f'name="floor" type="plane"{floor}')
+    text = scene(ALL, cone="elliptic").replace(
+        'name="floor" type="plane"', f'name="floor" type="plane"{floor}'
+    )
     model = load_model(text, contact_model="mujoco")
     data, random = data_at(model.mujoco_model, 2), np.random.default_rng(4)
     names = (
