@@ -114,9 +114,12 @@ def _sensor(model: Model, argument: str, sensor: int) -> Probe:
     Raises:
         ArgumentError: the engine does not compute this sensor.
     """
-    compiled = model.mujoco_model
+    compiled, known = model.mujoco_model, model.sensor_probes
+    if sensor in known:
+        return known[sensor]
     if fault := sensor_fault(compiled, sensor, model.options["contact_model"]):
         why, advice = fault
         got = f"'{model.sensor_names[sensor]}' {why}"
         raise ArgumentError.expected(argument, "sensors that the engine computes", got, advice=advice)
-    return sensor_probe(compiled, sensor)
+    known[sensor] = sensor_probe(compiled, sensor)
+    return known[sensor]
