@@ -2,6 +2,7 @@
 #pragma once
 
 #include "packs.hpp"
+#include "revolute/stages/measurement.hpp"
 
 namespace revolute {
 

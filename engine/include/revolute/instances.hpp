@@ -1,9 +1,8 @@
-// The large functions for one environment and for a pack, declared as compiled elsewhere: engine/src/step.cpp,
-// step_adjoint.cpp and measurement.cpp instantiate them, once for all that call them.
+// The step and its adjoint for one environment and for a pack, declared as compiled elsewhere: src/step.cpp and
+// src/step_adjoint.cpp instantiate them once for all that call them.
 #pragma once
 
 #include "revolute/scalar/lanes.hpp"
-#include "revolute/stages/measurement_adjoint.hpp"
 #include "revolute/step.hpp"
 
 #ifndef REVOLUTE_LANES
@@ -22,19 +21,10 @@ using Pack = Lanes<lanes>;
   external template void step_adjoint(const Model&, const Parameters<Real>&, const Real*, const Real*,      \
                                       const Real*, const StepWorkspace<Real>&, StepAdjointWorkspace<Real>&, \
                                       StateCotangent<Real>&, Real*, Parameters<Real>&);
-#define REVOLUTE_MEASUREMENT(external, Real)                                                            \
-  external template void measurement(const Model&, const Parameters<Real>&, const Probes&, const Real&, \
-                                     const Real*, const Real*, const Real*, Measurement<Real>&, Real*); \
-  external template void measurement_adjoint(                                                           \
-      const Model&, const Parameters<Real>&, const Probes&, const Real*, const Real*, const Real*,      \
-      const Measurement<Real>&, const Real*, MeasurementAdjointWorkspace<Real>&,                        \
-      const InputCotangents<Real>&);
 
 REVOLUTE_STEP(extern, double)
 REVOLUTE_STEP(extern, Pack)
 REVOLUTE_STEP_ADJOINT(extern, double)
 REVOLUTE_STEP_ADJOINT(extern, Pack)
-REVOLUTE_MEASUREMENT(extern, double)
-REVOLUTE_MEASUREMENT(extern, Pack)
 
 }  // namespace revolute
