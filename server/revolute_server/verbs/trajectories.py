@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from revolute.contract.arrays import repeated_controls
-from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
@@ -23,11 +22,11 @@ from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
-    NUMBER_OR_NUMBERS,
     REQUEST_ID,
     AnyShape,
     Array,
     Body,
+    Controlled,
     Deletion,
     OptionalArray,
     Request,
@@ -49,31 +48,7 @@ _EXAMPLE_ROLLOUT: dict[str, Any] = {
 }
 
 
-class Feedback(Body):
-    """Linear feedback."""
-
-    example = {"gain": [[-1.0, -10.0, -1.0, -2.0]], "qpos": [0.0, 0.0], "qvel": [0.0, 0.0]}
-
-    gain: Array
-    qpos: Array
-    qvel: Array
-
-
-class Policy(Body):
-    """A network that acts as the policy."""
-
-    example = {"weights": [0.0, 1.0, 0.0], "sizes": [2, 1], "observe": ["qvel"], "activation": "tanh"}
-
-    weights: Array
-    sizes: list[int]
-    observe: list[str]
-    activation: str = ""
-    scale: Annotated[Any, WithJsonSchema({"anyOf": [*NUMBER_OR_NUMBERS["anyOf"], {"type": "null"}]})] = None
-    squash: bool = False
-    goal: OptionalArray = None
-
-
-class RolloutInputs(StepInputArrays):
+class RolloutInputs(Controlled):
     """Inputs of a rollout."""
 
     example = {
@@ -91,32 +66,7 @@ class RolloutInputs(StepInputArrays):
     states: str | None = None
     request_id: str = REQUEST_ID
     forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
-    hold: int | None = None
-    feedback: Feedback | None = None
-    policy: Policy | None = None
     measure: list[str] = []
-
-    @property
-    def control(self) -> Control:
-        """How the rows of ctrl act.
-
-        Raises:
-            ArgumentError: one of these fields is wrong.
-        """
-        return _control(self)
-
-
-def _applied(body: CheckGradientInputs) -> dict[str, np.ndarray]:
-    forces = array("qfrc_applied", body.qfrc_applied)
-    return {} if forces is None else {"qfrc_applied": forces}
-
-
-def _control(body: RolloutInputs | CheckGradientInputs) -> Control:
-    inputs = body.step_inputs if isinstance(body, RolloutInputs) else _applied(body)
-    if body.hold is None and body.feedback is None and body.policy is None and not inputs:
-        return PLAIN
-    given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(body, name))}
-    return Control.from_dict({"hold": body.hold, **inputs, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -207,7 +157,7 @@ class MeasureInputs(Body):
     wrt: list[str] = []
 
 
-class CheckGradientInputs(Body):
+class CheckGradientInputs(Controlled):
     """The trajectory whose gradients to check; the server chooses fields that are not set."""
 
     example = {"model_id": EXAMPLE_MODEL, "steps": 10, "wrt": ["ctrl"]}
@@ -222,10 +172,6 @@ class CheckGradientInputs(Body):
     directions: int = 3
     seed: int = 0
     tolerance: float = 1e-5
-    hold: int | None = None
-    feedback: Feedback | None = None
-    policy: Policy | None = None
-    qfrc_applied: OptionalArray = None
 
 
 class ValueAndGradientInputs(Body):
@@ -442,7 +388,7 @@ class TrajectoryVerbs(ServiceVerbs):
             wrt=body.wrt or None,
             seed=body.seed,
             tolerance=body.tolerance,
-            control=_control(body),
+            control=body.control,
         )
         return answers.gradient_report(found)
 
