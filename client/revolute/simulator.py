@@ -203,7 +203,8 @@ class Simulator(Unpicklable):
             sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call;
                 it needs checkpoints.
             measure: quantities to measure at all states with the call, such as "site_pos:hand", for
-                `trajectory.measured`; names as for `kinematics`. It needs checkpoints.
+                `trajectory.measured`; names as for `kinematics`. It needs checkpoints. If T is 0, it sees the
+                applied forces and poses that have no axis of time, and controls of zero.
 
         Returns:
             The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of

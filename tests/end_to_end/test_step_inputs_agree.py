@@ -11,6 +11,7 @@ import pytest
 
 import revolute
 from tests.server.processes import running_server
+from tests.server.wire import GrpcWire
 
 BATCH, ROWS, HOLD = 3, 5, 2
 
@@ -172,6 +173,51 @@ def test_controllers_are_streamed(simulators: dict[str, revolute.Simulator]) -> 
                 np.testing.assert_array_equal(one[each], other[each], err_msg=f"{name} {each}")
         with pytest.raises(revolute.ArgumentError, match="segment_steps: expected a multiple of hold=3"):
             list(simulator.stream_rollout(model, qpos, qvel, ctrl, hold=3, segment_steps=4))
+
+
+def test_without_steps_bodies_are_where_they_were_put(simulator: revolute.Simulator) -> None:
+    """Inputs without an axis of time act at the only state of T = 0; rows for no rows of ctrl are none."""
+    model = simulator.load_model(PUSHER.decode())
+    begin, place = (model.qpos0, np.zeros(model.nv), np.zeros((0, 0))), np.array([[0.3, 0.0, 0.2]])
+    push = np.zeros((model.nbody, 6))
+    push[list(model.body_names).index("object"), 0] = 10.0
+    names = ["body_pos:mocap", "sensor:pushed"]
+    model = simulator.load_model(PUSHER.decode().replace("<accelerometer ", '<accelerometer name="pushed" '))
+    # as at the first state of a rollout with steps
+    known = simulator.rollout(
+        model, *begin[:2], np.zeros((1, 0)), mocap_pos=place, xfrc_applied=push, measure=names
+    )
+    found = simulator.rollout(model, *begin, mocap_pos=place, xfrc_applied=push, measure=names)
+    assert found.measured["body_pos:mocap"].tolist() == [[0.3, 0.0, 0.2]]
+    for name in names:
+        np.testing.assert_array_equal(found.measured[name], known.measured[name][:1], err_msg=name)
+    np.testing.assert_array_equal(found.kinematics(times=[0])["body_pos"][0, 1], [0.3, 0.0, 0.2])
+    none = simulator.rollout(model, *begin, mocap_pos=place[None][:0], measure=names)
+    assert none.measured["body_pos:mocap"].tolist() == model.mocap_pos.tolist()
+
+
+def test_a_rollout_that_cannot_be_measured_keeps_nothing() -> None:
+    """What it would keep is small, and what it would measure exceeds the server's memory. Its id is free."""
+    with running_server("--memory", "64M") as server, revolute.connect(server.grpc) as simulator:
+        model = simulator.load_model(PUSHER.decode())
+        wire = GrpcWire(server.grpc_target)
+        request = {
+            "model_id": model.id,
+            "qpos": model.qpos0,
+            "qvel": np.zeros(model.nv),
+            "ctrl": np.zeros((1, 0)),
+            "hold": 100_000,
+            "checkpoints": "slots=2",
+            "request_id": "one",
+        }
+        error, _ = wire.error("Rollout", {**request, "measure": ["body_mat", "geom_mat", "body_com"]})
+        assert isinstance(error, revolute.LimitError), error
+        simulator.delete_model(model)  # which no trajectory uses
+        model = simulator.load_model(PUSHER.decode())
+        assert wire.call("Rollout", {**request, "hold": 2, "measure": ["body_pos"]})["trajectory_id"]
+        with pytest.raises(revolute.ArgumentError, match="use"):
+            simulator.delete_model(model)
+        wire.close()
 
 
 def test_a_session_keeps_mocap_poses_across_a_restart(tmp_path: Path) -> None:

@@ -685,12 +685,17 @@ class Engine:
     def _controls_at(
         self, model: Model, rollout: Rollout, times: npt.NDArray[np.int64]
     ) -> tuple[Float64Array, dict[str, Float64Array]]:
-        """Return the controls and other inputs [batch, times, n] that act at states of a trajectory."""
-        ctrl = with_batch(rollout.ctrl, rollout.batched)
+        """Return the controls and other inputs [batch, times, n] that act at states of a trajectory.
+
+        Without steps these are no controls, and the inputs that are the same at all times.
+        """
+        ctrl, control = with_batch(rollout.ctrl, rollout.batched), rollout.control.as_applied
         if not rollout.steps:
-            return np.zeros((rollout.batch, len(times), model.nu)), {}
-        rows = np.minimum(times, rollout.steps - 1) // rollout.control.hold
-        found = bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
+            ctrl = np.zeros((rollout.batch, 1, model.nu))
+            gone = {name: None for name, array in control.inputs.items() if not array.size}
+            control = replace(control, **gone)
+        rows = np.minimum(times, max(0, rollout.steps - 1)) // control.hold
+        found = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
         inputs = {name: np.ascontiguousarray(found[name][:, rows]) for name in STEP_INPUTS if name in found}
         return ctrl[:, rows], inputs
 

@@ -299,7 +299,9 @@ def advance(
     if not steps or diverged.all():
         check_control(model, dataclasses.replace(control, previous_ctrl=state.ctrl), batch, periods)
         return _stepped(model, state, steps, _unmoved(state), state.ctrl)
-    varying = control.has_controller or controls.ndim == 3 or any(each.shape[1] > 1 for each in inputs.values())
+    varying = (
+        control.has_controller or controls.ndim == 3 or any(each.shape[1] > 1 for each in inputs.values())
+    )
     if varying or state.params:
         parts = _parts(batch, model.nu, periods, control.hold) if varying else _constant_parts(steps)
         return _stepped(

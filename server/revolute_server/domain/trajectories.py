@@ -91,6 +91,7 @@ class Trajectories:
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
+        inspect: Callable[[Trajectory], Awaitable[None]] | None = None,
     ) -> Trajectory:
         """Simulate, and keep the trajectory unless `checkpoints` is "none".
 
@@ -105,6 +106,7 @@ class Trajectories:
             checkpoints: which states are kept for gradients.
             states: which states the caller asks for, "all" or "final".
             forget: ids of trajectories of the caller to delete in the same transaction.
+            inspect: is given the trajectory before it is kept; if it fails, nothing is kept.
 
         Returns:
             The trajectory with the states that the caller asks for. The kept part is durable.
@@ -134,6 +136,8 @@ class Trajectories:
                 if forget:
                     await self._forget_for_caller(forget)
                 return Trajectory("", model, answered)
+            if inspect is not None:
+                await inspect(Trajectory("", model, rollout))
             kept = Trajectory(new_id(), model, rollout.without_states())
             await self._keep_for_caller(kept, reservation, ticket, forget)
             return Trajectory(kept.id, model, answered, kept.owner)

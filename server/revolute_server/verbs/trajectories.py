@@ -224,6 +224,11 @@ class TrajectoryVerbs(ServiceVerbs):
         chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
         if body.forget:
             chosen["forget"] = body.forget
+        measured: dict[str, np.ndarray] = {}
+
+        async def inspect(simulated: Trajectory) -> None:
+            measured.update(await self._measured(Source(trajectory=simulated), body.measure))
+
         # the fields that are set, so that requests of earlier versions keep their fingerprints
         control = body.control
         given = {**chosen, **control.to_dict()}
@@ -236,6 +241,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     "checkpoints", "a policy that keeps states to measure at", "'none'"
                 )
             await self.service.measurements.check("measure", body.model_id, body.measure)
+            chosen["inspect"] = inspect
 
         async def replay(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
@@ -252,10 +258,14 @@ class TrajectoryVerbs(ServiceVerbs):
             record=_trajectory_id,
             replay=replay,
         )
-        if not body.measure:
-            return found
-        source = Source(trajectory_id=found["trajectory_id"])
-        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
+        if body.measure and not measured:
+            # the answer to a repeat
+            source = Source(trajectory_id=found["trajectory_id"])
+            measured = await self._measured(source, body.measure)
+        return {**found, "measured": measured}
+
+    def _measured(self, source: Source, names: list[str]) -> Awaitable[dict[str, np.ndarray]]:
+        return self.service.measurements.quantities(source, names)
 
     @takes(StreamRolloutInputs)
     async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
