@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, given_float64
-from .contract.controllers import MLP, Control, Feedback
+from .contract.controllers import MLP, Control, Feedback, given_inputs
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
@@ -231,13 +231,7 @@ class Session(Unpicklable):
             "steps": None if steps is None else whole_number("steps", steps, least=0),
             **Control.of(hold, feedback, policy).to_dict(),
         }
-        given = {
-            "qfrc_applied": qfrc_applied,
-            "xfrc_applied": xfrc_applied,
-            "mocap_pos": mocap_pos,
-            "mocap_quat": mocap_quat,
-        }
-        document |= given_float64(given)
+        document |= given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
         readings = [] if sensors is False else sensor_quantities(self.model, sensors)
         quantities = [*readings, *([measure] if isinstance(measure, str) else measure)]
         if quantities:
@@ -327,13 +321,11 @@ class Session(Unpicklable):
             NotFoundError: the session was closed.
             DivergedError: every environment diverged.
         """
-        given = {
-            "qfrc_applied": qfrc_applied,
-            "xfrc_applied": xfrc_applied,
-            "mocap_pos": mocap_pos,
-            "mocap_quat": mocap_quat,
+        document = {
+            "session_id": self.id,
+            "ctrl": as_float64("ctrl", ctrl),
+            **given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
         }
-        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl), **given_float64(given)}
         return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
