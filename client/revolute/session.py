@@ -77,7 +77,10 @@ class State:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
+        return cls(**{name: document[name] for name in _STATE_FIELDS if name in document})
+
+
+_STATE_FIELDS = tuple(State.__dataclass_fields__)
 
 
 @dataclass(frozen=True)

@@ -295,23 +295,23 @@ def advance(
     if inputs:
         inputs = _checked_inputs(model, inputs, batch, periods)
         state = dataclasses.replace(state, mocap=_moved_mocap(state.mocap, inputs))
-    diverged = state.status != 0
-    if not steps or diverged.all():
+    gone = int(np.count_nonzero(state.status))
+    if not steps or gone == batch:
         check_control(model, dataclasses.replace(control, previous_ctrl=state.ctrl), batch, periods)
         return _stepped(model, state, steps, _unmoved(state), state.ctrl)
-    varying = (
-        control.has_controller or controls.ndim == 3 or any(each.shape[1] > 1 for each in inputs.values())
-    )
+    varying = control.has_controller or controls.ndim == 3
+    varying = varying or any(each.shape[1] > 1 for each in inputs.values())
     if varying or state.params:
         parts = _parts(batch, model.nu, periods, control.hold) if varying else _constant_parts(steps)
         return _stepped(
             model, state, steps, *_by_rollouts(engine, model, state, controls, parts, inputs, control, cancel)
         )
     start = _without_diverged(model, state.status, state.qpos, state.qvel)
-    held = {**{name: rows[:, 0] for name, rows in inputs.items()}, **state.mocap}
+    held = {**{name: rows[:, 0] for name, rows in inputs.items()}, **state.mocap} if inputs else state.mocap
     end = engine.advance(model, *start, controls, steps, inputs=held, cancel=cancel)
-    if np.count_nonzero(diverged):
+    if gone:
         # what diverged before stays NaN and is not judged
+        diverged = state.status != 0
         rows = diverged[:, None]
         end = Advance(
             np.where(rows, np.nan, end.qpos),
@@ -325,6 +325,8 @@ def advance(
 
 def _checked_periods(ctrl: Any, steps: int, hold: int) -> int:
     """Return the number of rows of controls that act in some steps."""
+    if hold == 1 and np.ndim(ctrl) < 3:
+        return steps
     rows = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else None
     if steps % hold or (rows is not None and rows * hold != steps):
         one = f"a multiple of hold={hold}"
@@ -487,17 +489,19 @@ def _stepped(model: Model, before: State, steps: int, end: Advance, ctrl: Float6
     if np.count_nonzero(end.unsettled_step >= 0):
         first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
         unsettled = np.where(unsettled >= 0, unsettled, first)
-    return _counted(
-        model,
-        qpos=end.qpos,
-        qvel=end.qvel,
-        status=end.status,
-        step_counts=before.step_counts + steps,
-        params=before.params,
-        unsettled_step=unsettled,
-        residual=np.maximum(before.residual, end.residual),
-        mocap=before.mocap,
-        ctrl=ctrl if ctrl is None or not np.count_nonzero(end.status) else _running(end.status, ctrl),
+    count = before.step_count + steps
+    return State(
+        end.qpos,
+        end.qvel,
+        count,
+        count * model.timestep,
+        end.status,
+        before.step_counts + steps,
+        before.params,
+        unsettled,
+        np.maximum(before.residual, end.residual),
+        before.mocap,
+        _running(end.status, ctrl) if ctrl is not None and np.count_nonzero(end.status) else ctrl,
     )
 
 

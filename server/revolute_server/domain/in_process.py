@@ -371,6 +371,8 @@ class _Sessions(Sessions):
 class _Trajectories(Trajectories):
     """Trajectories by id."""
 
+    _new_id = staticmethod(new_id)
+
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
         self._pool = _POOL  # type: ignore[assignment]

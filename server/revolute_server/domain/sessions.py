@@ -519,7 +519,9 @@ class Sessions:
             for _ in range(_ATTEMPTS):
                 state = await compute(session)
                 try:
-                    await shielded(self._replace(session, state, ticket))
+                    replaced = self._replace(session, state, ticket)
+                    # what is in memory alone is replaced without waiting, so that nothing can interrupt it
+                    await (shielded(replaced) if session.durable else replaced)
                     return state
                 except Conflict as conflict:
                     if conflict.kind != SESSION:

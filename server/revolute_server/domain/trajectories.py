@@ -60,6 +60,8 @@ class Trajectories:
     """The verbs on trajectories: Rollout, StreamRollout, GetTrajectory, Backward, Jvp and DeleteTrajectory,
     and ValueAndGradient with a loss that the client evaluates."""
 
+    _new_id = staticmethod(new_id)
+
     def __init__(
         self,
         engine: Engine,
@@ -138,7 +140,7 @@ class Trajectories:
                 return Trajectory("", model, answered)
             if inspect is not None:
                 await inspect(Trajectory("", model, rollout))
-            kept = Trajectory(new_id(), model, rollout.without_states())
+            kept = Trajectory(self._new_id(), model, rollout.without_states())
             await self._keep_for_caller(kept, reservation, ticket, forget)
             return Trajectory(kept.id, model, answered, kept.owner)
 

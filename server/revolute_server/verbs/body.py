@@ -38,6 +38,9 @@ REQUEST_ID = Field(
     description="name of this call: a repeat with it has no second effect and gets the first answer",
 )
 
+NAMES = Field(default_factory=list, json_schema_extra={"default": []})
+"""Names; none if it is not set. A default of `[]` would be copied at each request, slowly."""
+
 EXAMPLE_MODEL = "0" * 64
 """Placeholder for an id from RegisterModel."""
 
@@ -65,8 +68,8 @@ class StepInputArrays(Body):
     @property
     def step_inputs(self) -> dict[str, np.ndarray]:
         """Those that are set, by name."""
-        given = {name: getattr(self, name) for name in STEP_INPUTS}
-        return {name: as_float64(name, value) for name, value in given.items() if value is not None}
+        given = ((name, getattr(self, name)) for name in STEP_INPUTS)
+        return {name: as_float64(name, value) for name, value in given if value is not None}
 
 
 class Feedback(Body):

@@ -16,6 +16,7 @@ from ..domain.measurements import Source
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
+    NAMES,
     REQUEST_ID,
     AnyShape,
     Array,
@@ -101,7 +102,7 @@ class StepInputs(Controlled):
     ctrl: Array
     steps: int | None = None
     request_id: str = REQUEST_ID
-    measure: list[str] = []
+    measure: list[str] = NAMES
 
 
 class SessionJacobianInputs(StepInputArrays):

@@ -22,6 +22,7 @@ from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
+    NAMES,
     REQUEST_ID,
     AnyShape,
     Array,
@@ -66,7 +67,7 @@ class RolloutInputs(Controlled):
     states: str | None = None
     request_id: str = REQUEST_ID
     forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
-    measure: list[str] = []
+    measure: list[str] = NAMES
 
 
 class StreamRolloutInputs(Body):
