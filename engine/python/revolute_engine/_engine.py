@@ -700,7 +700,7 @@ class Engine:
         ctrl, control = with_batch(rollout.ctrl, rollout.batched), rollout.control.as_applied
         if not rollout.steps:
             ctrl = np.zeros((rollout.batch, 1, model.nu))
-            gone = {name: None for name, array in control.inputs.items() if not array.size}
+            gone: dict[str, Any] = {name: None for name, array in control.inputs.items() if not array.size}
             control = replace(control, **gone)
         rows = np.minimum(times, max(0, rollout.steps - 1)) // control.hold
         found = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}

@@ -38,7 +38,7 @@ REQUEST_ID = Field(
     description="name of this call: a repeat with it has no second effect and gets the first answer",
 )
 
-NAMES = Field(default_factory=list, json_schema_extra={"default": []})
+NAMES: list[str] = Field(default_factory=list, json_schema_extra={"default": []})
 """Names; none if it is not set. A default of `[]` would be copied at each request, slowly."""
 
 EXAMPLE_MODEL = "0" * 64
