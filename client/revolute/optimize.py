@@ -90,7 +90,7 @@ class Problem:
         for name in self._wrt:
             if name in control.arrays:
                 control = control.with_array(name, inputs[name])
-        others = (*STATE_AND_CONTROL, *control.arrays)
+        others, step_inputs = (*STATE_AND_CONTROL, *control.arrays), dict[str, Any](control.inputs)
         value, gradient = self._sim.value_and_gradient(
             self._model,
             inputs["qpos"],
@@ -102,7 +102,7 @@ class Problem:
             hold=control.hold,
             feedback=control.feedback,
             policy=control.policy,
-            **control.inputs,
+            **step_inputs,
             on_diverged="inf",
             **self._options,
         )
@@ -325,7 +325,7 @@ class _Planner:
         loss: Loss,
         hold: int,
         params: Mapping[str, Any] | None,
-        inputs: Mapping[str, Float64Array],
+        inputs: Mapping[str, Any],
     ) -> None:
         self._sim, self._model, self._start, self._loss = sim, model, start, loss
         self._hold, self._params, self._inputs = hold, params, inputs

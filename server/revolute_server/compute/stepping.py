@@ -517,10 +517,10 @@ def _counted(model: Model, *, step_counts: np.ndarray, **fields: Any) -> State:
 
 
 class _Part(NamedTuple):
-    """Some of the steps of a call: `count` rows of controls from the row `first`, each for `hold` steps."""
+    """Some of the steps of a call: `rows` rows of controls from the row `first`, each for `hold` steps."""
 
     first: int
-    count: int
+    rows: int
     hold: int
 
 
@@ -558,19 +558,19 @@ def _by_rollouts(
         cancel: stops the engine within one step.
     """
     batch, done = len(ctrl), 0
-    places = {name: pose[:, None] for name, pose in state.mocap.items()}
-    whole = dataclasses.replace(control, **{**places, **inputs})
+    given: dict[str, Any] = {**{name: pose[:, None] for name, pose in state.mocap.items()}, **inputs}
+    whole = dataclasses.replace(control, **given)
     shown = ctrl if ctrl.ndim == 3 else ctrl[:, None]
     qpos, qvel, status, last = state.qpos, state.qvel, state.status, state.ctrl
     unsettled, residual = np.full(batch, -1), np.zeros(batch)
     for part in parts:
-        acting = shown[:, part.first : part.first + part.count] if shown.shape[1] > 1 else shown
+        acting = shown[:, part.first : part.first + part.rows] if shown.shape[1] > 1 else shown
         found = engine.rollout(
             model,
             *_without_diverged(model, status, qpos, qvel),
-            np.broadcast_to(acting, (batch, part.count, model.nu)),
+            np.broadcast_to(acting, (batch, part.rows, model.nu)),
             control=dataclasses.replace(
-                periods_of(whole, part.first, part.count), hold=part.hold, previous_ctrl=last
+                periods_of(whole, part.first, part.rows), hold=part.hold, previous_ctrl=last
             ),
             params=dict(state.params) or None,
             checkpoints="none",
@@ -583,7 +583,7 @@ def _by_rollouts(
         residual = np.where(status == 0, np.maximum(residual, found.residual), residual)
         qpos, qvel, status = found.final_qpos, found.final_qvel, status | found.status
         last = _running(status, found.ctrl[:, -1])
-        done += part.count * part.hold
+        done += part.rows * part.hold
         if status.all():
             break
     assert last is not None
