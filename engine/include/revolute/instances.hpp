@@ -20,7 +20,8 @@ using Pack = Lanes<lanes>;
 #define REVOLUTE_STEP_ADJOINT(external, Real)                                                               \
   external template void step_adjoint(const Model&, const Parameters<Real>&, const Real*, const Real*,      \
                                       const Real*, const StepWorkspace<Real>&, StepAdjointWorkspace<Real>&, \
-                                      StateCotangent<Real>&, Real*, Parameters<Real>&);
+                                      StateCotangent<Real>&, Real*, Parameters<Real>&,                      \
+                                      const ImpulseCotangent<Real>*);
 
 REVOLUTE_STEP(extern, double)
 REVOLUTE_STEP(extern, Pack)
