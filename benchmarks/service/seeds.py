@@ -44,7 +44,7 @@ ARRAYS: dict[str, Any] = {
 }
 """Tensors by field name."""
 
-ONE_STEP = {"StepInputs", "SessionJacobianInputs", "JacobianInputs", "MeasuredStates"}
+ONE_STEP = {"StepInputs", "SetStateInputs", "SessionJacobianInputs", "JacobianInputs", "MeasuredStates"}
 """Messages whose ctrl is that of one step."""
 
 WORDS: dict[str, Any] = {
@@ -83,6 +83,7 @@ LEFT_OUT = {
     # not beside a feedback
     "RolloutInputs.policy",
     "CheckGradientInputs.policy",
+    "StepInputs.policy",
     # by names of a controller's arrays
     "Tangents.control_tan",
     # not beside a model's id
@@ -100,6 +101,7 @@ LEFT_OUT = {
             "SessionJacobianInputs",
             "ResetInputs",
             "SetStateInputs",
+            "CheckGradientInputs",
         )
         for name in ("mocap_pos", "mocap_quat")
     ),

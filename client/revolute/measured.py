@@ -66,10 +66,12 @@ class Kinematics(Mapping[str, Float64Array]):
         Args:
             cotangents: d loss / d quantity by name, shaped like the quantity, e.g. {"site_pos:hand": bar};
                 with a leading axis K, the call returns K gradients.
-            wrt: what to differentiate by: "qpos", "qvel", "ctrl", and names of parameters.
+            wrt: what to differentiate by: "qpos", "qvel", "ctrl", "qfrc_applied", "xfrc_applied",
+                "mocap_pos", "mocap_quat", and names of parameters.
 
         Returns:
-            One array per name in `wrt`, shaped like that input; of a parameter summed over the states.
+            One array per name in `wrt`, with the leading axes of qpos, also if the input was given without
+            them; of a parameter shaped like it and summed over the states.
 
         Raises:
             ArgumentError: a name is unknown, or a shape does not fit.

@@ -8,13 +8,13 @@ ctrl = problem.unpack(found.x)["ctrl"]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .contract.arrays import Float64Array, as_float64
-from .contract.controllers import Feedback
+from .contract.controllers import MLP, MOCAP_INPUTS, Control, Feedback, given_inputs
 from .contract.errors import ArgumentError, DivergedError
 from .contract.loss import Loss, Term
 from .loss_function import LossFunction
@@ -50,12 +50,13 @@ class Problem:
         model: ModelHandle,
         inputs: Mapping[str, Float64Array],
         loss: Loss | LossFunction,
+        control: Control,
         wrt: Sequence[str],
         bounds: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> None:
         self._sim, self._model, self._loss = sim, model, loss
-        self._inputs, self._wrt, self._options = inputs, wrt, options
+        self._inputs, self._control, self._wrt, self._options = inputs, control, wrt, options
         self.evaluations = self.steps = 0
         self.x0 = np.concatenate([inputs[name].ravel() for name in wrt])
         self.bounds = np.concatenate(
@@ -84,16 +85,24 @@ class Problem:
         inputs = {**self._inputs, **self.unpack(x)}
         self.evaluations += 1
         # a model may have no actuators
-        self.steps += int(np.prod(inputs["ctrl"].shape[:-1])) * self._options.get("hold", 1)
-        params = {name: value for name, value in inputs.items() if name not in STATE_AND_CONTROL}
+        self.steps += int(np.prod(inputs["ctrl"].shape[:-1])) * self._control.hold
+        control = self._control
+        for name in self._wrt:
+            if name in control.arrays:
+                control = control.with_array(name, inputs[name])
+        others, step_inputs = (*STATE_AND_CONTROL, *control.arrays), dict[str, Any](control.inputs)
         value, gradient = self._sim.value_and_gradient(
             self._model,
             inputs["qpos"],
             inputs["qvel"],
             inputs["ctrl"],
             self._loss,
-            params=params,
+            params={name: value for name, value in inputs.items() if name not in others},
             wrt=self._wrt,
+            hold=control.hold,
+            feedback=control.feedback,
+            policy=control.policy,
+            **step_inputs,
             on_diverged="inf",
             **self._options,
         )
@@ -129,6 +138,13 @@ def problem(
     wrt: Sequence[str] = ("ctrl",),
     params: Mapping[str, Any] | None = None,
     bounds: Mapping[str, tuple[Any, Any]] | None = None,
+    hold: int = 1,
+    feedback: Feedback | None = None,
+    policy: MLP | None = None,
+    qfrc_applied: Any = None,
+    xfrc_applied: Any = None,
+    mocap_pos: Any = None,
+    mocap_quat: Any = None,
     **options: Any,
 ) -> Problem:
     """Make a function of one vector from a simulation and a loss.
@@ -140,12 +156,20 @@ def problem(
         qvel: start velocity.
         ctrl: controls.
         loss: the loss as data, or a function, as for `Simulator.value_and_gradient`.
-        wrt: the inputs that are free, e.g. ("ctrl", "body_mass"); they start at the values given, or at the
+        wrt: the inputs that are free, e.g. ("ctrl", "body_mass"), also "policy.weights", "mocap_pos" and
+            others that `Simulator.value_and_gradient` takes; they start at the values given, or at the
             model's.
         params: model parameters to replace, by name.
         bounds: lower and upper bounds by name, numbers or arrays shaped like the input. Controls have
             `ctrlrange` unless they are named.
-        options: further options of `Simulator.value_and_gradient`, e.g. checkpoints="slots=32", hold=5.
+        hold: steps that each row of `ctrl` acts for.
+        feedback: feedback that is added to `ctrl`, as for `Simulator.rollout`.
+        policy: network whose output is added to `ctrl`, as for `Simulator.rollout`.
+        qfrc_applied: generalized forces, as for `Simulator.rollout`.
+        xfrc_applied: forces and torques on bodies, as for `Simulator.rollout`.
+        mocap_pos: positions of the mocap bodies, as for `Simulator.rollout`.
+        mocap_quat: their quaternions, as for `Simulator.rollout`.
+        options: further options of `Simulator.value_and_gradient`, e.g. checkpoints="slots=32".
 
     Raises:
         ArgumentError: a name is unknown, or a bound does not fit its input.
@@ -157,17 +181,23 @@ def problem(
         for name, value in zip(STATE_AND_CONTROL, (qpos, qvel, ctrl), strict=True)
     }
     given = {name: as_float64(f"params.{name}", value) for name, value in (params or {}).items()}
+    control = Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
+    of_mocap = {name: getattr(model, name) for name in MOCAP_INPUTS if model.mocap_names and name in names}
+    control = replace(
+        control, **{name: pose for name, pose in of_mocap.items() if name not in control.inputs}
+    )
+    arrays = control.arrays
     for name in names:
         if name not in inputs and name not in given:
-            if name not in model.params:
-                known = ", ".join((*STATE_AND_CONTROL, *model.params))
+            if name not in arrays and name not in model.params:
+                known = ", ".join((*STATE_AND_CONTROL, *arrays, *model.params))
                 raise ArgumentError.expected("wrt", f"names among {known}", repr(name))
-            given[name] = np.array(model.params[name])
+            given[name] = np.array(arrays[name] if name in arrays else model.params[name])
     unknown = [name for name in bounds or {} if name not in names]
     if unknown:
         raise ArgumentError.expected("bounds", f"names among {', '.join(names)}", repr(unknown[0]))
     chosen = Loss([loss]) if isinstance(loss, Term) else loss
-    return Problem(sim, model, inputs | given, chosen, names, bounds or {}, options)
+    return Problem(sim, model, inputs | given, chosen, control, names, bounds or {}, options)
 
 
 def _bounds(name: str, value: Float64Array, model: ModelHandle, bounds: Mapping[str, Any]) -> Float64Array:
@@ -236,6 +266,10 @@ def ilqr(
     iterations: int = 100,
     tolerance: float = 1e-9,
     params: Mapping[str, Any] | None = None,
+    qfrc_applied: Any = None,
+    xfrc_applied: Any = None,
+    mocap_pos: Any = None,
+    mocap_quat: Any = None,
 ) -> Plan:
     """Minimize a loss over the controls of one environment by the iterative linear-quadratic regulator.
 
@@ -254,6 +288,10 @@ def ilqr(
         iterations: most iterations; one is usual in model predictive control.
         tolerance: relative gain below which it has converged.
         params: model parameters to replace, by name.
+        qfrc_applied: generalized forces, [nv] or [T, nv], as for `Simulator.rollout`.
+        xfrc_applied: forces and torques on bodies, [nbody, 6] or [T, nbody, 6].
+        mocap_pos: positions of the mocap bodies, [nmocap, 3] or [T, nmocap, 3].
+        mocap_quat: their quaternions, [nmocap, 4] or [T, nmocap, 4].
 
     Raises:
         ArgumentError: a shape does not fit the model, or the loss has other terms.
@@ -264,7 +302,15 @@ def ilqr(
     controls = as_float64("ctrl", ctrl)
     if controls.ndim != 2:
         raise ArgumentError.expected("ctrl", f"shape [T, nu={model.nu}]", list(controls.shape))
-    planner = _Planner(sim, model, start, Loss([loss]) if isinstance(loss, Term) else loss, hold, params)
+    planner = _Planner(
+        sim,
+        model,
+        start,
+        Loss([loss]) if isinstance(loss, Term) else loss,
+        hold,
+        params,
+        given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
+    )
     return planner.improve(controls, iterations, tolerance)
 
 
@@ -279,9 +325,10 @@ class _Planner:
         loss: Loss,
         hold: int,
         params: Mapping[str, Any] | None,
+        inputs: Mapping[str, Any],
     ) -> None:
         self._sim, self._model, self._start, self._loss = sim, model, start, loss
-        self._hold, self._params = hold, params
+        self._hold, self._params, self._inputs = hold, params, inputs
 
     def improve(self, ctrl: Float64Array, iterations: int, tolerance: float) -> Plan:
         best = self._simulate(ctrl[None], None)
@@ -328,6 +375,7 @@ class _Planner:
             params=self._params,
             checkpoints="none",
             states="all",
+            **self._inputs,
         )
         # the engine keeps actuators within their range
         applied = np.clip(trajectory.ctrl, *self._model.ctrlrange.T)
@@ -351,10 +399,16 @@ class _Planner:
         """Linearize the dynamics and expand the loss about a trajectory."""
         qpos, qvel, ctrl = best.qpos[0], best.qvel[0], best.ctrl[0]
         held = np.repeat(ctrl, self._hold, axis=0)
-        found = self._sim.jacobian(self._model, qpos[:-1], qvel[:-1], held, params=self._params)
+        inputs = {name: self._of_steps(name, array, len(ctrl)) for name, array in self._inputs.items()}
+        found = self._sim.jacobian(self._model, qpos[:-1], qvel[:-1], held, params=self._params, **inputs)
         states, controls = _quadratic(self._model, self._loss, qpos, qvel, ctrl)
         low, high = self._model.ctrlrange.T
         return _Expansion(found.A, found.B, states, controls, ctrl <= low, ctrl >= high)
+
+    def _of_steps(self, name: str, array: Float64Array, periods: int) -> Float64Array:
+        """Return an input of each step."""
+        own = array.shape[array.ndim - (1 if name == "qfrc_applied" else 2) :]
+        return np.repeat(np.broadcast_to(array, (periods, *own)), self._hold, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

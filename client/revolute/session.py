@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, given_float64
+from .contract.controllers import MLP, Control, Feedback, given_inputs
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
@@ -55,6 +56,8 @@ class State:
         mocap_pos: where the mocap bodies are, [batch, nmocap, 3]; None for a model without any.
         mocap_quat: their quaternions as given, [batch, nmocap, 4]; None for a model without any.
         measured: quantities that `step` was told to measure, by name: [batch, …].
+        ctrl: controls that acted last, with the part of a feedback or policy, [batch, nu]; zero after a reset
+            and for an environment that diverged. None from a server of an earlier release.
     """
 
     qpos: Float64Array
@@ -69,11 +72,15 @@ class State:
     mocap_pos: Float64Array | None = None
     mocap_quat: Float64Array | None = None
     measured: Mapping[str, Float64Array] = field(default_factory=dict)
+    ctrl: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
+        return cls(**{name: document[name] for name in _STATE_FIELDS if name in document})
+
+
+_STATE_FIELDS = tuple(State.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -175,8 +182,11 @@ class Session(Unpicklable):
     def step(
         self,
         ctrl: Any,
-        steps: int = 1,
+        steps: int | None = None,
         *,
+        hold: int = 1,
+        feedback: Feedback | None = None,
+        policy: MLP | None = None,
         qfrc_applied: Any = None,
         xfrc_applied: Any = None,
         mocap_pos: Any = None,
@@ -184,42 +194,47 @@ class Session(Unpicklable):
         sensors: bool | Sequence[str] = False,
         measure: Sequence[str] = (),
     ) -> State:
-        """Advance all environments with constant controls. If the call fails, no environment advances.
+        """Advance all environments. If the call fails, no environment advances.
 
         Args:
-            ctrl: controls, [batch, nu], or [nu] for all environments.
-            steps: number of steps; 0 leaves the state as it is, but for mocap bodies.
-            qfrc_applied: generalized forces in these steps, [batch, nv], or [nv] for all environments.
+            ctrl: controls of all steps, [batch, nu], or [nu] for all environments; or [batch, T, nu], each
+                row for `hold` steps.
+            steps: number of steps, a multiple of `hold`; None for `hold` steps per row of `ctrl`. 0 leaves
+                the state as it is, but for mocap bodies.
+            hold: steps that each row of `ctrl` acts for, and after which a controller acts again.
+            feedback: linear feedback that is added to `ctrl`, as for `Simulator.rollout`: its arrays may have
+                a row for each `hold` steps, [T, …] or [batch, T, …].
+            policy: network whose output is added to `ctrl`, likewise; not beside `feedback`. Its
+                "previous_ctrl" is `State.ctrl`. It may not observe a clock.
+            qfrc_applied: generalized forces in these steps, [batch, nv], or [nv] for all environments; or
+                [batch, T, nv].
             xfrc_applied: force in N and torque in N m on each body in these steps, in world axes at its mass
-                centre, [batch, nbody, 6] or [nbody, 6].
-            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]. They stay there in
-                later steps. None leaves them where they are.
+                centre, [batch, nbody, 6] or [nbody, 6]; or [batch, T, nbody, 6].
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]; or
+                [batch, T, nmocap, 3]. They stay there in later steps. None leaves them where they are.
             mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], likewise.
-            sensors: True, or names of sensors of the file, to read in the new state with the same controls,
-                as `sensors` does.
+            sensors: True, or names of sensors of the file, to read in the new state with the controls that
+                acted last, as `sensors` does.
             measure: quantities to measure in the new state with the same call, such as "site_pos:hand", for
                 `State.measured`; names as for `Simulator.kinematics`.
 
         Returns:
-            The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
+            The new state, bit for bit that of a rollout. An `UnsettledWarning` tells of steps whose
+            constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape or value does not fit the model.
             NotFoundError: the session was closed.
         """
         control = as_float64("ctrl", ctrl)
+        rows = control.shape[1] if control.ndim == 3 else 1
         document = {
             "session_id": self.id,
             "ctrl": control,
-            "steps": whole_number("steps", steps, least=0),
+            "steps": None if steps is None else whole_number("steps", steps, least=0),
+            **Control.of(hold, feedback, policy).to_dict(),
         }
-        given = {
-            "qfrc_applied": qfrc_applied,
-            "xfrc_applied": xfrc_applied,
-            "mocap_pos": mocap_pos,
-            "mocap_quat": mocap_quat,
-        }
-        document |= given_float64(given)
+        document |= given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
         readings = [] if sensors is False else sensor_quantities(self.model, sensors)
         quantities = [*readings, *([measure] if isinstance(measure, str) else measure)]
         if quantities:
@@ -227,7 +242,8 @@ class Session(Unpicklable):
         state = State.from_document(self._link.call("Step", document))
         if state.unsettled_step is not None:
             # of this call alone
-            now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
+            first = state.step_count - (rows * hold if steps is None else steps)
+            now = np.where(state.unsettled_step >= first, state.unsettled_step, -1)
             warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
         return replace(state, sensordata=joined_sensors(state.measured, readings)) if readings else state
 
@@ -308,13 +324,11 @@ class Session(Unpicklable):
             NotFoundError: the session was closed.
             DivergedError: every environment diverged.
         """
-        given = {
-            "qfrc_applied": qfrc_applied,
-            "xfrc_applied": xfrc_applied,
-            "mocap_pos": mocap_pos,
-            "mocap_quat": mocap_quat,
+        document = {
+            "session_id": self.id,
+            "ctrl": as_float64("ctrl", ctrl),
+            **given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
         }
-        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl), **given_float64(given)}
         return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
@@ -332,6 +346,7 @@ class Session(Unpicklable):
         qvel: Any = None,
         *,
         step_count: Any = None,
+        ctrl: Any = None,
         mocap_pos: Any = None,
         mocap_quat: Any = None,
     ) -> State:
@@ -342,7 +357,9 @@ class Session(Unpicklable):
             qvel: velocity, [batch, nv], or [nv] for all environments; None keeps the current one. Giving both
                 revives environments that diverged.
             step_count: steps since the last reset, a number or [batch]; None keeps the current ones. To
-                restore a saved `State`, pass its qpos, qvel and step_counts, and the poses of mocap bodies.
+                restore a saved `State`, pass its qpos, qvel, step_counts, ctrl and poses of mocap bodies.
+            ctrl: controls that acted last, which policies observe as "previous_ctrl", [batch, nu], or [nu]
+                for all environments; None keeps the current ones.
             mocap_pos: positions of the mocap bodies, as for `reset`; None keeps the current ones.
             mocap_quat: their quaternions, as for `reset`; None keeps the current ones.
 
@@ -357,7 +374,7 @@ class Session(Unpicklable):
             "session_id": self.id,
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
-            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat}),
+            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat, "ctrl": ctrl}),
         }
         if np.ndim(step_count):
             document["step_counts"] = as_float64("step_count", step_count)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64, given_float64, owned_float64, repeated_controls
+from .contract.arrays import Float64Array, as_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
-from .contract.controllers import MLP, Control, Feedback
+from .contract.controllers import MLP, Control, Feedback, given_inputs
 from .contract.errors import ArgumentError, ModelError
 from .contract.gradient_method import EXACT, GradientMethod, OnDiverged
 from .contract.gradient_report import GradientReport
@@ -203,7 +203,8 @@ class Simulator(Unpicklable):
             sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call;
                 it needs checkpoints.
             measure: quantities to measure at all states with the call, such as "site_pos:hand", for
-                `trajectory.measured`; names as for `kinematics`. It needs checkpoints.
+                `trajectory.measured`; names as for `kinematics`. It needs checkpoints. If T is 0, it sees the
+                applied forces and poses that have no axis of time, and controls of zero.
 
         Returns:
             The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of
@@ -222,15 +223,7 @@ class Simulator(Unpicklable):
         quantities = [*readings, *(checked_names(measure, "measure") if measure else ())]
         if quantities and not kept.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy that keeps states to measure at", "'none'")
-        control = Control.of(
-            hold,
-            feedback,
-            policy,
-            qfrc_applied=qfrc_applied,
-            xfrc_applied=xfrc_applied,
-            mocap_pos=mocap_pos,
-            mocap_quat=mocap_quat,
-        )
+        control = Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
@@ -310,15 +303,7 @@ class Simulator(Unpicklable):
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
-        control = Control.of(
-            hold,
-            feedback,
-            policy,
-            qfrc_applied=qfrc_applied,
-            xfrc_applied=xfrc_applied,
-            mocap_pos=mocap_pos,
-            mocap_quat=mocap_quat,
-        )
+        control = Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
         document = {"inputs": inputs | control.to_dict(), "segment_steps": steps}
         documents = self._link.stream("StreamRollout", document)
         return RolloutStream(self._link, model, documents, _repeated(inputs), inputs["params"], control)
@@ -437,13 +422,7 @@ class Simulator(Unpicklable):
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
         inputs |= Control.of(
-            hold,
-            feedback,
-            policy,
-            qfrc_applied=qfrc_applied,
-            xfrc_applied=xfrc_applied,
-            mocap_pos=mocap_pos,
-            mocap_quat=mocap_quat,
+            hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat
         ).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
@@ -494,13 +473,11 @@ class Simulator(Unpicklable):
             DivergedError: the step of every environment diverges.
         """
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
-        given = {
-            "qfrc_applied": qfrc_applied,
-            "xfrc_applied": xfrc_applied,
-            "mocap_pos": mocap_pos,
-            "mocap_quat": mocap_quat,
-        }
-        return StepJacobian.from_document(self._link.call("Jacobian", inputs | given_float64(given)))
+        return StepJacobian.from_document(
+            self._link.call(
+                "Jacobian", inputs | given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
+            )
+        )
 
     @reject_unknown_arguments
     def kinematics(
@@ -547,14 +524,7 @@ class Simulator(Unpicklable):
             "qvel": None if qvel is None else as_float64("qvel", qvel),
             "ctrl": None if ctrl is None else as_float64("ctrl", ctrl),
             "params": check_params(model, params),
-            **given_float64(
-                {
-                    "qfrc_applied": qfrc_applied,
-                    "xfrc_applied": xfrc_applied,
-                    "mocap_pos": mocap_pos,
-                    "mocap_quat": mocap_quat,
-                }
-            ),
+            **given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
         }
         names = (
             default_quantities(model, qvel is not None) if quantities is None else checked_names(quantities)
@@ -574,6 +544,9 @@ class Simulator(Unpicklable):
         feedback: Feedback | None = None,
         policy: MLP | None = None,
         qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] | None = None,
         directions: int = 3,
@@ -595,9 +568,12 @@ class Simulator(Unpicklable):
             feedback: feedback that is added to `ctrl`, as for `rollout`, without a batch axis.
             policy: network whose output is added to `ctrl`, as for `rollout`, without a batch axis.
             qfrc_applied: generalized forces besides those of actuators, [nv] or [T, nv].
+            xfrc_applied: forces and torques on bodies, as for `rollout`, [nbody, 6] or [T, nbody, 6].
+            mocap_pos: positions of the mocap bodies, [nmocap, 3] or [T, nmocap, 3].
+            mocap_quat: their quaternions, [nmocap, 4] or [T, nmocap, 4].
             params: model parameters to replace, as for `rollout`, without a batch axis.
             wrt: inputs to check, as for `Trajectory.backward`; by default all inputs, with the arrays of a
-                controller.
+                controller, applied forces and poses that are given.
             directions: random directions per input.
             seed: seed of all random numbers.
             tolerance: largest relative error of a derivative that passes.
@@ -623,7 +599,7 @@ class Simulator(Unpicklable):
             "directions": whole_number("directions", directions, least=1),
             "seed": whole_number("seed", seed, least=0),
             "tolerance": _fraction("tolerance", tolerance),
-            **Control.of(hold, feedback, policy, qfrc_applied=qfrc_applied).to_dict(),
+            **Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat).to_dict(),
         }
         if progress is not None and self.address == IN_PROCESS:
             document["progress"] = progress

@@ -351,7 +351,8 @@ class Trajectory(Unpicklable):
         if sensordata_bar is not None:
             if times is not None:
                 raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
-            return self._backward_of_sensors(given, sensordata_bar, names, clip, on_diverged)
+            chosen = {"clip": clip, "gradient": gradient, "on_diverged": on_diverged}
+            return self._backward_of_sensors(given, sensordata_bar, names, chosen)
         document = {
             "trajectory_id": self.id,
             **given,
@@ -369,40 +370,58 @@ class Trajectory(Unpicklable):
         bars: Mapping[str, Float64Array | None],
         sensordata_bar: Any,
         names: Sequence[str],
-        clip: float | None,
-        on_diverged: OnDiverged,
+        chosen: Mapping[str, Any],
     ) -> Gradient:
         """Pull cotangents of the sensors back to the states, and these with the given ones to the inputs."""
         shape, bar = self.sensordata.shape, as_float64("sensordata_bar", sensordata_bar)
         if bar.shape != shape:
             raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(bar.shape))
-        for name in names:
-            if name in self.inputs:
-                raise ArgumentError.expected("wrt", f"no {name} beside sensordata_bar", name)
         parameters = [name for name in names if name in self.model.params]
+        inputs = [name for name in names if name in self.inputs]
         document = {
             "states": {"trajectory_id": self.id},
             "cotangents": self._split_sensors(bar),
-            "wrt": [*STATE_AND_CONTROL, *parameters],
+            "wrt": [*STATE_AND_CONTROL, *parameters, *inputs],
         }
         direct = self._link.call("Measure", document)["gradient"]
         total = {f"{name}_bar": direct[name] for name in ("qpos", "qvel")}
         if self.ctrl.shape[-2]:
-            total["ctrl_bar"] = self._by_period(direct["ctrl"])
+            total["ctrl_bar"] = self._by_period(direct["ctrl"], self.ctrl.ndim - 2)
         for name, given in bars.items():
             if given is not None:
                 total[name] = total[name] + given
-        found = self.backward(**total, wrt=names, clip=clip, on_diverged=on_diverged)
+        found = self.backward(**total, wrt=names, **chosen)
         for name in parameters:
             found._arrays[name] = found[name] + direct[name]
+        for name in inputs:
+            found._arrays[name] = found[name] + self._as_given(name, direct[name])
         return found
 
-    def _by_period(self, by_ctrl: Float64Array) -> Float64Array:
-        """Sum cotangents of controls at states 0 … T over the states that each row of `ctrl` acts at."""
-        steps = np.array(by_ctrl[..., :-1, :])
-        # the state at time T is measured with the last control
-        steps[..., -1, :] += by_ctrl[..., -1, :]
-        return steps.reshape(*self.ctrl.shape[:-1], -1, self.ctrl.shape[-1]).sum(axis=-2)
+    def _as_given(self, name: str, by_state: Float64Array) -> Float64Array:
+        """Return cotangents of an input at states 0 … T in the shape of the input, sums where it repeats."""
+        given, batched = self.inputs[name], self.ctrl.ndim == 3
+        own = given.shape[given.ndim - (by_state.ndim - 1 - batched) :]
+        if self.ctrl.shape[-2]:
+            rows = self._by_period(by_state, int(batched))
+        elif given.ndim == len(own) or given.shape[-len(own) - 1]:
+            # T = 0: what is the same at all times acts at the only state
+            rows = by_state
+        else:
+            return np.zeros(given.shape)
+        if batched and (given.ndim < rows.ndim or len(given) == 1 < len(rows)):
+            rows = rows[self.status == 0].sum(axis=0, keepdims=True)
+        shape = (*(1,) * (rows.ndim - given.ndim), *given.shape)
+        repeated = tuple(axis for axis, size in enumerate(shape) if size == 1 < rows.shape[axis])
+        return rows.sum(axis=repeated, keepdims=True).reshape(given.shape)
+
+    def _by_period(self, by_state: Float64Array, axis: int) -> Float64Array:
+        """Sum cotangents of inputs at states 0 … T, on an axis, over the states that each row acts at."""
+        first = np.moveaxis(by_state, axis, 0)
+        steps = np.array(first[:-1])
+        # the state at time T is measured with the last row
+        steps[-1] += first[-1]
+        rows = steps.reshape(self.ctrl.shape[-2], self.hold, *steps.shape[1:]).sum(axis=1)
+        return np.moveaxis(rows, 0, axis)
 
     def _split_sensors(self, bar: Float64Array) -> dict[str, Float64Array]:
         """Return cotangents by the quantities that `sensordata` consists of."""

@@ -284,6 +284,8 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
   const auto result = [&](const std::string& name, Shape shape) {
     Array array(shape);
     out[name.c_str()] = array;
+    // without steps nothing is written for what acts in them
+    if (periods == 0) std::fill_n(array.mutable_data(), array.size(), 0.0);
     return array.mutable_data();
   };
   for (const std::string& name : wrt) {
@@ -543,7 +545,7 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
   return std::move(values);
 }
 
-// `wrt` may name qpos, tangent, qvel, ctrl and parameters.
+// `wrt` may name qpos, tangent, qvel, ctrl, parameters and inputs of steps.
 py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                                    const Array& qvel, const std::optional<Array>& ctrl,
                                    const py::object& inputs, const Array& time, const py::dict& parameters,
@@ -579,6 +581,8 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
       arrays.qvel_bar = result({cotangents, batch, count, velocities(m)});
     } else if (name == "ctrl") {
       arrays.ctrl_bar = result({cotangents, batch, count, m.nu});
+    } else if (const int i = input_index(name); i >= 0) {
+      arrays.input_bars[i] = result({cotangents, batch, count, input_size(m, i)});
     } else {
       const int p = parameter_index(name);
       arrays.parameter_bars[p] = result({cotangents, batch, py::ssize_t(model.parameter_size(Parameter(p)))});

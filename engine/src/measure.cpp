@@ -46,10 +46,7 @@ struct MeasureRunner {
     const std::int64_t count = arrays.shape.steps;
     load_parameters_of(storage, arrays.parameters, slice, model, true, parameters);
     inputs.attach(model, [&](int i) { return arrays.inputs[i] != nullptr; }, parameters);
-    for (int g = 0; g < seats.groups(); ++g) {
-      parameter_bars[g].clear(model);
-      input_bars[g].clear(model);
-    }
+    for (int g = 0; g < seats.groups(); ++g) parameter_bars[g].clear(model);
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancel && cancel->cancelled()) return false;
       gather(arrays.qpos, count * model.nq, i * model.nq, model.nq, slice, qpos);
@@ -78,6 +75,7 @@ struct MeasureRunner {
     std::fill_n(tangent, model.nv, Real(0));
     std::fill_n(qvel_bar, velocities(model), Real(0));
     std::fill_n(ctrl_bar, model.nu, Real(0));
+    input_bars[g].clear(model);
     const std::size_t count = arrays.shape.steps;
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       const double* row = arrays.values_bar + (seats.row(g, lane, arrays.shape.batch) * count + i) * size;
@@ -95,6 +93,8 @@ struct MeasureRunner {
     write(tangent, model.nv, arrays.tangent_bar);
     write(qvel_bar, velocities(model), arrays.qvel_bar);
     write(ctrl_bar, model.nu, arrays.ctrl_bar);
+    for (int k = 0; k < input_count; ++k)
+      write(input_bars[g].of[k], input_size(model, k), arrays.input_bars[k]);
     if (!arrays.qpos_bar) return;
     ambient_cotangents(model, qpos, tangent, ambient);
     write(ambient, model.nq, arrays.qpos_bar);

@@ -129,6 +129,7 @@ def session_list(page: Page[SessionInfo]) -> Document:
 
 def session_state(state: State) -> Document:
     """Return a session's state (message SessionState)."""
+    last = {} if state.ctrl is None else {"ctrl": state.ctrl}
     return {
         "qpos": state.qpos,
         "qvel": state.qvel,
@@ -139,6 +140,7 @@ def session_state(state: State) -> Document:
         "residual": state.residual,
         "step_counts": state.step_counts,
         **state.mocap,
+        **last,
         "measured": {},
     }
 

@@ -169,3 +169,63 @@ def test_ilqr_says_what_it_cannot_do(in_process: revolute.Simulator) -> None:
         ilqr(in_process, model, [0.0], [0.0], np.zeros((3, 1)), Term("body_com", body="cart"))
     with pytest.raises(revolute.DivergedError, match="ctrl: expected controls whose simulation stays finite"):
         ilqr(in_process, model, [0.0], [0.0], np.full((9, 1), 1e308), Term("qpos"), hold=1000)
+
+
+LIFTED = """<mujoco><option timestep="0.01"/><worldbody><body name="hook" mocap="true"/>
+  <body name="load"><joint name="x" type="slide" axis="1 0 0" stiffness="3"/>
+    <geom size="0.1" mass="0.5"/></body></worldbody><actuator><motor joint="x"/></actuator>
+  <equality><connect body1="hook" body2="load" anchor="0 0 0" solref="0.1 1"/></equality></mujoco>"""
+
+
+def test_problems_know_controllers_and_inputs(simulator: revolute.Simulator) -> None:
+    """Gradients by weights, forces and poses against differences."""
+    model = simulator.load_model(LIFTED)
+    random = np.random.default_rng(1)
+    policy = revolute.MLP([random.normal(size=(1, 2)), [0.1]], ["qpos", "qvel"])
+    forces = random.normal(size=(6, 1))
+    names = ("policy.weights", "qfrc_applied", "mocap_pos", "ctrl")
+    loss = Loss([Term("qpos", target=0.3, when="running"), Term("ctrl", when="running", weight=0.1)])
+    found = problem(
+        simulator,
+        model,
+        [0.1],
+        [0.0],
+        random.normal(size=(6, 1)),
+        loss,
+        wrt=names,
+        hold=2,
+        policy=policy,
+        qfrc_applied=forces,
+    )
+    parts = found.unpack(found.x0)
+    np.testing.assert_array_equal(parts["policy.weights"], policy.weights)
+    np.testing.assert_array_equal(parts["mocap_pos"], model.mocap_pos)
+    value, gradient = found(found.x0)
+    assert found.steps == 12
+    for entry in range(len(found.x0)):
+        step = np.zeros(len(found.x0))
+        step[entry] = 1e-5
+        difference = (found(found.x0 + step)[0] - found(found.x0 - step)[0]) / 2e-5
+        np.testing.assert_allclose(gradient[entry], difference, rtol=1e-6, atol=1e-8 * value)
+    with pytest.raises(revolute.ArgumentError, match=r"wrt: expected names among .*policy.weights"):
+        problem(simulator, model, [0], [0], np.zeros((6, 1)), loss, wrt=("weights",), policy=policy)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_ilqr_under_forces_and_with_mocap_bodies(simulator: revolute.Simulator, rows: bool) -> None:
+    """The loss is quadratic in the controls: the least-squares solution is the truth."""
+    model = simulator.load_model(LIFTED)
+    force, place = np.array([1.5]), np.array([[0.2, 0.0, 0.0]])
+    if rows:
+        force, place = np.linspace(-1, 1, 6)[:, None], np.linspace(0, 1, 6)[:, None, None] * place
+    given = {"qfrc_applied": force, "mocap_pos": place}
+    loss = Loss([Term("qpos", target=0.5, weight=3.0), Term("ctrl", weight=1e-3, when="running")])
+    start = [0.0], [0.3], np.zeros((6, 1))
+    found = ilqr(simulator, model, *start, loss, hold=3, tolerance=1e-12, **given)
+    convex = problem(simulator, model, *start, loss, hold=3, **given)
+    _, gradient = convex(np.zeros(6))
+    hessian = np.stack([convex(row)[1] - gradient for row in np.eye(6)])
+    expected = -np.linalg.solve(hessian, gradient)
+    np.testing.assert_allclose(found.ctrl[:, 0], expected, rtol=1e-6)
+    without = ilqr(simulator, model, *start, loss, hold=3, tolerance=1e-12)
+    assert np.abs(without.ctrl - found.ctrl).max() > 0.01

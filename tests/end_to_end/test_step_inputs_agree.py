@@ -11,6 +11,7 @@ import pytest
 
 import revolute
 from tests.server.processes import running_server
+from tests.server.wire import GrpcWire
 
 BATCH, ROWS, HOLD = 3, 5, 2
 
@@ -174,6 +175,51 @@ def test_controllers_are_streamed(simulators: dict[str, revolute.Simulator]) -> 
             list(simulator.stream_rollout(model, qpos, qvel, ctrl, hold=3, segment_steps=4))
 
 
+def test_without_steps_bodies_are_where_they_were_put(simulator: revolute.Simulator) -> None:
+    """Inputs without an axis of time act at the only state of T = 0; rows for no rows of ctrl are none."""
+    model = simulator.load_model(PUSHER.decode())
+    begin, place = (model.qpos0, np.zeros(model.nv), np.zeros((0, 0))), np.array([[0.3, 0.0, 0.2]])
+    push = np.zeros((model.nbody, 6))
+    push[list(model.body_names).index("object"), 0] = 10.0
+    names = ["body_pos:mocap", "sensor:pushed"]
+    model = simulator.load_model(PUSHER.decode().replace("<accelerometer ", '<accelerometer name="pushed" '))
+    # as at the first state of a rollout with steps
+    known = simulator.rollout(
+        model, *begin[:2], np.zeros((1, 0)), mocap_pos=place, xfrc_applied=push, measure=names
+    )
+    found = simulator.rollout(model, *begin, mocap_pos=place, xfrc_applied=push, measure=names)
+    assert found.measured["body_pos:mocap"].tolist() == [[0.3, 0.0, 0.2]]
+    for name in names:
+        np.testing.assert_array_equal(found.measured[name], known.measured[name][:1], err_msg=name)
+    np.testing.assert_array_equal(found.kinematics(times=[0])["body_pos"][0, 1], [0.3, 0.0, 0.2])
+    none = simulator.rollout(model, *begin, mocap_pos=place[None][:0], measure=names)
+    assert none.measured["body_pos:mocap"].tolist() == model.mocap_pos.tolist()
+
+
+def test_a_rollout_that_cannot_be_measured_keeps_nothing() -> None:
+    """What it would keep is small, and what it would measure exceeds the server's memory. Its id is free."""
+    with running_server("--memory", "64M") as server, revolute.connect(server.grpc) as simulator:
+        model = simulator.load_model(PUSHER.decode())
+        wire = GrpcWire(server.grpc_target)
+        request = {
+            "model_id": model.id,
+            "qpos": model.qpos0,
+            "qvel": np.zeros(model.nv),
+            "ctrl": np.zeros((1, 0)),
+            "hold": 100_000,
+            "checkpoints": "slots=2",
+            "request_id": "one",
+        }
+        error, _ = wire.error("Rollout", {**request, "measure": ["body_mat", "geom_mat", "body_com"]})
+        assert isinstance(error, revolute.LimitError), error
+        simulator.delete_model(model)  # which no trajectory uses
+        model = simulator.load_model(PUSHER.decode())
+        assert wire.call("Rollout", {**request, "hold": 2, "measure": ["body_pos"]})["trajectory_id"]
+        with pytest.raises(revolute.ArgumentError, match="use"):
+            simulator.delete_model(model)
+        wire.close()
+
+
 def test_a_session_keeps_mocap_poses_across_a_restart(tmp_path: Path) -> None:
     store = ("--store", f"sqlite:///{tmp_path}/store.db")
     with running_server(*store) as server, revolute.connect(server.grpc) as simulator:
@@ -233,3 +279,108 @@ def test_a_gripper_moves_an_object_and_its_end_is_differentiated(
         assert (gradient.mocap_pos * direction).sum() == pytest.approx(slope, rel=1e-4), name
         # pushing the target farther pushes the object farther
         assert gradient.mocap_pos[..., 0].sum() < 0
+
+
+def difference_of(value: Any, arrays: dict[str, np.ndarray], name: str, direction: np.ndarray) -> float:
+    """Return the central difference of a function of arrays by name."""
+    ends = [value({**arrays, name: arrays[name] + s * 1e-6 * direction}) for s in (1, -1)]
+    return (ends[0] - ends[1]) / 2e-6
+
+
+def test_measured_quantities_pull_back_to_inputs(simulator: revolute.Simulator) -> None:
+    """Poses and sensors of forces, by inputs with the axes of the states or without."""
+    model = simulator.load_model(PUSHER.decode())
+    random = np.random.default_rng(6)
+    qpos = np.repeat(model.qpos0[None], 2, axis=0)
+    qpos[:, 2] += 0.3  # without contact
+    qvel = 0.1 * random.normal(size=(2, model.nv))
+    shared = {
+        "qfrc_applied": 0.1 * random.normal(size=(2, model.nv)),
+        "xfrc_applied": random.normal(size=(model.nbody, 6)),
+        "mocap_pos": model.mocap_pos + np.array([0.0, 0.0, 0.31]),
+        "mocap_quat": 1.2 * model.mocap_quat + 0.05 * random.normal(size=(2, 1, 4)),
+    }
+    quantities = ["sensor", "site_pos:centre@body:mocap", "body_mat:mocap"]
+    found = simulator.kinematics(model, qpos, qvel, ctrl=[], quantities=quantities, **shared)
+    bars = {name: random.normal(size=found[name].shape) for name in quantities}
+    gradient = found.backward(bars, wrt=["qpos", *NAMES])
+
+    def value(arrays: dict[str, np.ndarray]) -> float:
+        there = simulator.kinematics(model, qpos, qvel, ctrl=[], quantities=quantities, **arrays)
+        return float(sum((there[name] * bars[name]).sum() for name in quantities))
+
+    for name in NAMES:
+        own = shared[name].shape[-(1 if name == "qfrc_applied" else 2) :]
+        assert gradient[name].shape == (2, *own), name
+        direction = random.normal(size=shared[name].shape)
+        slope = difference_of(value, shared, name, direction)
+        assert abs(slope) > 1e-3, name
+        assert float((gradient[name] * direction).sum()) == pytest.approx(slope, rel=1e-6), name
+    # of poses that are the model's, and of forces that are zero
+    pose = simulator.kinematics(model, model.qpos0, quantities=["body_pos:mocap"])
+    back = pose.backward({"body_pos:mocap": np.ones(3)}, wrt=["mocap_pos", "xfrc_applied"])
+    assert back["mocap_pos"].tolist() == [[1.0, 1.0, 1.0]] and not back["xfrc_applied"].any()
+
+
+@pytest.mark.parametrize("kind", ["batch", "shared", "alone"])
+def test_cotangents_of_sensors_reach_inputs(simulator: revolute.Simulator, kind: str) -> None:
+    model = simulator.load_model(PUSHER.decode())
+    inputs, begin = inputs_of(model), start(model)
+    begin[0][:, 2] += 0.5  # without contact
+    inputs["mocap_pos"] = inputs["mocap_pos"] + [0.0, 0.0, 0.5]
+    if kind == "shared":
+        inputs = {
+            "qfrc_applied": inputs["qfrc_applied"][:1],
+            "xfrc_applied": inputs["xfrc_applied"][0, 0],
+            "mocap_pos": inputs["mocap_pos"],
+            "mocap_quat": inputs["mocap_quat"][:1],
+        }
+    if kind == "alone":
+        begin = begin[0][0], begin[1][0], begin[2][0]
+        inputs = {name: array[0] if array.ndim == 4 else array for name, array in inputs.items()}
+    known = simulator.rollout(model, *begin, hold=HOLD, sensors=True, **inputs)
+    random = np.random.default_rng(7)
+    bar, qpos_bar = random.normal(size=known.sensordata.shape), random.normal(size=known.qpos.shape)
+    gradient = known.backward(qpos_bar, sensordata_bar=bar, wrt=["qpos", *NAMES])
+
+    def value(arrays: dict[str, np.ndarray]) -> float:
+        there = simulator.rollout(model, *begin, hold=HOLD, sensors=True, **arrays)
+        return float((there.sensordata * bar).sum() + (there.qpos * qpos_bar).sum())
+
+    for name in NAMES:
+        assert gradient[name].shape == inputs[name].shape, name
+        direction = random.normal(size=inputs[name].shape)
+        slope = difference_of(value, inputs, name, direction)
+        assert abs(slope) > 1e-3, name
+        assert float((gradient[name] * direction).sum()) == pytest.approx(slope, rel=2e-6), name
+
+
+def test_cotangents_of_sensors_without_steps(in_process: revolute.Simulator) -> None:
+    model = in_process.load_model(PUSHER.decode())
+    begin, place = (model.qpos0, np.zeros(model.nv), np.zeros((0, 0))), model.mocap_pos + 0.1
+    known = in_process.rollout(model, *begin, sensors=True, mocap_pos=place)
+    bar = np.zeros(known.sensordata.shape)
+    bar[..., -3:] = [1.0, 2.0, 3.0]  # of the mocap body's place
+    found = known.backward(np.zeros(known.qpos.shape), sensordata_bar=bar, wrt=["mocap_pos"])
+    np.testing.assert_array_equal(found.mocap_pos, [[1.0, 2.0, 3.0]])
+    loss = revolute.Term("body_pos", body="mocap", target=0.0)
+    with pytest.raises(
+        revolute.ArgumentError, match="ctrl: expected at least one row for a loss that measures"
+    ):
+        in_process.value_and_gradient(model, *begin, loss, mocap_pos=place)
+
+
+def test_checks_of_gradients_know_inputs(simulators: dict[str, revolute.Simulator]) -> None:
+    reports = []
+    for simulator in simulators.values():
+        model = simulator.load_model(PUSHER.decode())
+        inputs = inputs_of(model, 4)
+        given = {name: inputs[name][0] if inputs[name].ndim == 4 else inputs[name] for name in NAMES}
+        qpos = model.qpos0 + np.eye(model.nq)[2] * 0.5 + np.eye(model.nq)[9] * 0.5
+        given["mocap_pos"] = given["mocap_pos"] + [0.0, 0.0, 0.5]
+        ctrl = np.zeros((4, 0))
+        reports.append(
+            simulator.check_gradient(model, qpos, ctrl=ctrl, hold=2, wrt=["qpos", *NAMES], **given)
+        )
+    assert [check.verdict for check in reports[0].inputs] == ["right"] * 5, str(reports[0])
+    assert all(str(report) == str(reports[0]) for report in reports)

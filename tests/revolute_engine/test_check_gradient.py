@@ -49,10 +49,10 @@ HELD = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="
 class ScaledEngine(Engine):
     """An engine whose gradients are wrong: those of some inputs are scaled, backward only or forward too."""
 
-    def __init__(self, factors: dict[str, float], forward: float = 1.0) -> None:
+    def __init__(self, factors: dict[str, float], forward: float = 1.0, of_control: float = 1.0) -> None:
         super().__init__(threads=1)
         self._factors = factors
-        self._forward = forward
+        self._forward, self._of_control = forward, of_control
 
     def backward(self, *arguments: Any, **options: Any) -> Gradient:
         gradient = super().backward(*arguments, **options)
@@ -63,6 +63,7 @@ class ScaledEngine(Engine):
         jvp = super().jvp(model, rollout, **options)
         # a missing part of what controls do
         factor = self._forward if options.get("ctrl_tan") is not None else 1.0
+        factor *= self._of_control if options.get("control_tan") is not None else 1.0
         return Jvp(factor * jvp.qpos, factor * jvp.qvel, jvp.ctrl)
 
 
@@ -387,3 +388,47 @@ def test_a_wrong_gradient_of_a_controller_is_found(name: str, contact: bool) -> 
     report = check_gradient(engine, model, steps=8, control=control, wrt=["qpos", name])
     verdicts = {check.name: check.verdict for check in report.inputs}
     assert verdicts[name] == "wrong" and verdicts["qpos"] != "wrong", report.to_text()
+
+
+DRAGGED = """<mujoco><option timestep="0.004"/><worldbody>
+  <body name="mocap" mocap="true" pos="0 0 0.5"/>
+  <body name="arm" pos="0 0 0.5"><freejoint/><geom type="box" size="0.1 0.05 0.03" mass="0.7"/>
+    <body name="hand" pos="0.1 0 0"><joint name="wrist" axis="0 1 0" damping="0.1"/>
+      <geom type="box" pos="0.1 0 0" size="0.1 0.02 0.02" mass="0.3"/></body></body></worldbody>
+  <equality><weld body1="mocap" body2="arm" solref="0.03 1"/></equality>
+  <actuator><motor joint="wrist"/></actuator></mujoco>"""
+
+
+def dragged(model: Model) -> Control:
+    """Return forces and moving mocap bodies, one of them the same at all times."""
+    random = np.random.default_rng(4)
+    path = np.cumsum(0.004 * random.normal(size=(6, 1, 3)), axis=0)
+    return Control(
+        2,
+        xfrc_applied=0.2 * random.normal(size=(model.nbody, 6)),
+        mocap_pos=model.mocap_pos + path,
+        mocap_quat=1.3 * model.mocap_quat + 0.02 * random.normal(size=(6, 1, 4)),
+    )
+
+
+def test_inputs_of_steps_are_checked() -> None:
+    model = load_model(DRAGGED)
+    control = dragged(model)
+    report = check_gradient(Engine(threads=1), model, steps=6, control=control)
+    print(report.to_text())
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert {verdicts[name] for name in ("xfrc_applied", "mocap_pos", "mocap_quat", "qpos", "ctrl")} == {
+        "right"
+    }
+
+
+@pytest.mark.parametrize("name", ["xfrc_applied", "mocap_pos", "mocap_quat"])
+@pytest.mark.parametrize("factors", [(1.001, 1.0), (1.0, 1.001)])
+def test_a_wrong_gradient_of_an_input_is_found(name: str, factors: tuple[float, float]) -> None:
+    """Backward alone, and forward, where single steps decide."""
+    model = load_model(DRAGGED)
+    backward, forward = factors
+    engine = ScaledEngine({name: backward}, of_control=forward)
+    report = check_gradient(engine, model, steps=6, control=dragged(model), wrt=["ctrl", name])
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert verdicts[name] == "wrong" and verdicts["ctrl"] != "wrong", report.to_text()

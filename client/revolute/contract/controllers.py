@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from .arrays import Float64Array, as_float64, owned_float64
+from .arrays import Float64Array, as_float64, given_float64, owned_float64
 from .errors import ArgumentError
 from .measures import MEASURES, measure_of
 
@@ -308,22 +308,24 @@ class Control:
         return found | self.inputs
 
     @classmethod
-    def of(cls, hold: Any = 1, feedback: Any = None, policy: Any = None, **inputs: Any) -> Control:
+    def of(
+        cls,
+        hold: Any = 1,
+        feedback: Any = None,
+        policy: Any = None,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+    ) -> Control:
         """Return a Control, PLAIN if all arguments have their defaults, which most calls do.
 
-        Args:
-            hold: as of the constructor.
-            feedback: as of the constructor.
-            policy: as of the constructor.
-            **inputs: those of `STEP_INPUTS`.
-
-        Raises:
-            ArgumentError: as the constructor.
+        Arguments and errors are those of the constructor.
         """
-        given = {name: array for name, array in inputs.items() if array is not None}
-        if type(hold) is int and hold == 1 and feedback is None and policy is None and not given:
+        given = feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat
+        if type(hold) is int and hold == 1 and all(value is None for value in given):
             return PLAIN
-        return cls(hold, feedback, policy, **given)
+        return cls(hold, *given)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Control:
@@ -345,6 +347,14 @@ _NO_ARRAYS: dict[str, Float64Array] = {}
 
 PLAIN = Control()
 """Each row of `ctrl` acts as it is for one step, and nothing else does."""
+
+
+def given_inputs(
+    qfrc_applied: Any, xfrc_applied: Any, mocap_pos: Any, mocap_quat: Any
+) -> dict[str, Float64Array]:
+    """Return those of `STEP_INPUTS` that are not None as float64 arrays, by name."""
+    given = qfrc_applied, xfrc_applied, mocap_pos, mocap_quat
+    return given_float64(dict(zip(STEP_INPUTS, given, strict=True)))
 
 
 def arguments_of(arrays: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> dict[str, Any]:

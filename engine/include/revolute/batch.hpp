@@ -152,6 +152,7 @@ struct MeasureArrays {
   double* qpos_bar = nullptr;                             // [K, B, count, nq]
   double *qvel_bar = nullptr, *ctrl_bar = nullptr;        // [K, B, count, nv], [K, B, count, nu]
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size], summed over the states
+  std::array<double*, input_count> input_bars{};          // [K, B, count, size]
 };
 
 struct Execution {

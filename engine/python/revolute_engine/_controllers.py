@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,15 @@ from revolute.contract.arrays import as_float64
 from revolute.contract.controllers import ACTIVATIONS, MLP, OBSERVATIONS, Control, Feedback
 from revolute.contract.errors import ArgumentError
 
+from . import native
 from ._model import Model
 from ._probes import Probe, numbers_of, quantity_probes
 from .parameters import check_finite
 from .step_inputs import check_mocap_quat, input_shape
 
 Float64Array = npt.NDArray[np.float64]
+
+_CLOCK = native.probe_kinds.index("clock")
 
 NativeController = dict[str, Any] | None
 """The arrays of a controller, broadcast to [batch, periods, n], and its numbers, by name."""
@@ -44,6 +46,7 @@ def bind(model: Model, control: Control, batch: int, periods: int, batched: bool
     if control.policy is not None:
         found = _policy(model, control.policy, axes)
         if control.previous_ctrl is not None:
+            check_no_clock(found)
             previous = np.broadcast_to(control.previous_ctrl, (batch, model.nu))
             found["previous_ctrl"] = previous[:, None]
     found |= {
@@ -53,29 +56,20 @@ def bind(model: Model, control: Control, batch: int, periods: int, batched: bool
     return found or None
 
 
-def periods_of(control: Control, first: int, periods: int) -> Control:
-    """Return how some rows of ctrl act.
+def check_no_clock(controller: NativeController) -> None:
+    """Raise an error for a policy that observes the time, which a rollout in parts does not know.
 
     Args:
-        control: how all of them act.
-        first: the first of these rows.
-        periods: their number.
+        controller: as of `bind`.
     """
-
-    def part(name: str, array: Float64Array) -> Float64Array:
-        axis = array.ndim - AXES_OF_OWN[name] - 1
-        if axis < 0 or array.shape[axis] == 1:
-            return array
-        return array[(slice(None),) * axis + (slice(first, first + periods),)]
-
-    found: dict[str, Any] = {name: part(name, array) for name, array in control.inputs.items()}
-    if control.feedback is not None:
-        arrays = control.feedback.to_dict().items()
-        found["feedback"] = Feedback(**{name: part(f"feedback.{name}", array) for name, array in arrays})
-    if control.policy is not None and control.policy.goal is not None:
-        goal = part("policy.goal", control.policy.goal)
-        found["policy"] = MLP.from_dict({**control.policy.to_dict(), "goal": goal})
-    return replace(control, **found) if found else control
+    observed = (controller or {}).get("observe", [])
+    if any(probe[0] == _CLOCK for _kind, probes in observed for probe in probes):
+        raise ArgumentError.expected(
+            "policy.observe",
+            "no clock in a streamed rollout or a session",
+            "one",
+            advice="use a rollout in one piece, or give the time as goal",
+        )
 
 
 def bind_tangents(

@@ -23,18 +23,21 @@ INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout besides the parameters."""
 
 
-def check_wrt(wrt: Iterable[str], model: Model, control: Control = PLAIN) -> list[str]:
+def check_wrt(
+    wrt: Iterable[str], model: Model, control: Control = PLAIN, others: Iterable[str] = ()
+) -> list[str]:
     """Return the names to differentiate by, each once.
 
     Args:
         wrt: the names.
         model: the model.
         control: how the rows of ctrl act; its arrays have names too.
+        others: further names.
 
     Raises:
         ArgumentError: a name is unknown; the text lists the known ones.
     """
-    valid = (*INPUTS, *control.arrays, *parameters_of(model))
+    valid = (*INPUTS, *control.arrays, *others, *parameters_of(model))
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     for name in names:
         if name not in valid:

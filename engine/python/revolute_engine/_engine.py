@@ -51,7 +51,7 @@ from .parameters import (
     parameter_rows,
     summed_over_environments,
 )
-from .step_inputs import step_inputs
+from .step_inputs import input_shape, inputs_of, step_inputs
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -442,6 +442,14 @@ class Engine:
         problem = check_rollout(
             model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
         )
+        measures = any(term.quantity not in INPUTS for term in checked.terms)
+        if control.inputs and measures and not problem.steps:
+            raise ArgumentError.expected(
+                "ctrl",
+                f"at least one row for a loss that measures beside {', '.join(control.inputs)}",
+                "none",
+                advice="use kinematics",
+            )
         terms = bound_terms(model, checked, problem)
         found = self._evaluate(model, problem, policy, terms, names, cancel, bound, method)
         return evaluated(model, problem, policy, found, method, clip=bound, raises=raises)
@@ -685,12 +693,17 @@ class Engine:
     def _controls_at(
         self, model: Model, rollout: Rollout, times: npt.NDArray[np.int64]
     ) -> tuple[Float64Array, dict[str, Float64Array]]:
-        """Return the controls and other inputs [batch, times, n] that act at states of a trajectory."""
-        ctrl = with_batch(rollout.ctrl, rollout.batched)
+        """Return the controls and other inputs [batch, times, n] that act at states of a trajectory.
+
+        Without steps these are no controls, and the inputs that are the same at all times.
+        """
+        ctrl, control = with_batch(rollout.ctrl, rollout.batched), rollout.control.as_applied
         if not rollout.steps:
-            return np.zeros((rollout.batch, len(times), model.nu)), {}
-        rows = np.minimum(times, rollout.steps - 1) // rollout.control.hold
-        found = bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
+            ctrl = np.zeros((rollout.batch, 1, model.nu))
+            gone: dict[str, Any] = {name: None for name, array in control.inputs.items() if not array.size}
+            control = replace(control, **gone)
+        rows = np.minimum(times, max(0, rollout.steps - 1)) // control.hold
+        found = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
         inputs = {name: np.ascontiguousarray(found[name][:, rows]) for name in STEP_INPUTS if name in found}
         return ctrl[:, rows], inputs
 
@@ -742,19 +755,20 @@ class Engine:
             cotangents: d loss / d quantity by name, shaped as from `measure`; with a leading axis K, the call
                 returns K gradients.
             states: as in `measure`.
-            wrt: what to differentiate by: qpos, qvel, ctrl, and names of parameters.
+            wrt: what to differentiate by: qpos, qvel, ctrl, those of `STEP_INPUTS`, and names of parameters.
             cancel: token whose `cancel()` stops the call.
 
         Returns:
-            One array per name in `wrt`: with the axes of qpos, qvel and ctrl, or shaped like the parameter,
-            summed over the states.
+            One array per name in `wrt`: with the leading axes of qpos, or shaped like the parameter, summed
+            over the states.
 
         Raises:
             ArgumentError: a name is unknown, or a shape does not fit.
             Cancelled: the token was cancelled.
         """
-        names = check_wrt(wrt, model)
+        names = check_wrt(wrt, model, others=inputs_of(model))
         wanted = check_quantities(model, "cotangents", cotangents)
+        states = _with_zero_forces(model, states, names)
         bars, has_k = joined_cotangents(wanted, cotangents, states)
         probes = all_probes(wanted, states)
         pulled = native.measure_backward(
@@ -769,7 +783,8 @@ class Engine:
         self, model: Model, name: str, pulled: Float64Array, states: States
     ) -> Float64Array:
         if name not in PARAMETERS:
-            return pulled.reshape(len(pulled), *states.lead, pulled.shape[-1])
+            own = input_shape(model, name) if name in STEP_INPUTS else pulled.shape[-1:]
+            return pulled.reshape(len(pulled), *states.lead, *own)
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if name in states.params and is_per_environment(name, states.params[name]):
             return pulled
@@ -856,6 +871,17 @@ def _measure_inputs(model: Model, probes: Sequence[Any], states: States) -> tupl
         states.time,
         rows,
     )
+
+
+def _with_zero_forces(model: Model, states: States, names: Sequence[str]) -> States:
+    """Return states with zeros for the applied forces that are differentiated by and not given."""
+    axes = states.qpos.shape[:2]
+    zeros = {
+        name: np.zeros((*axes, int(np.prod(input_shape(model, name)))))
+        for name in names
+        if name in ("qfrc_applied", "xfrc_applied") and name not in states.inputs
+    }
+    return states._replace(inputs={**states.inputs, **zeros})
 
 
 def _check_model(model: Any) -> None:

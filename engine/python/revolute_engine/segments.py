@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.controllers import MLP, PLAIN, Control, Feedback
 from revolute.contract.errors import ArgumentError
 
 from . import native
 from ._arguments import check_rollout
-from ._controllers import periods_of
+from ._controllers import AXES_OF_OWN, bind, check_no_clock
 from ._engine import Engine
 from ._model import Model
 from ._results import OK, Rollout
 from .merged_calls import RolloutCall, rollout_of_every_state
 
 Float64Array = npt.NDArray[np.float64]
-
-_CLOCK = native.probe_kinds.index("clock")
 
 _SEGMENT_BYTES = 256 * 1024
 """Default size of a segment's states in bytes."""
@@ -67,11 +65,7 @@ class SegmentedRollout:
     ) -> None:
         self._model = model
         self._problem = check_rollout(model, qpos, qvel, ctrl, params, control=control)
-        observed = (self._problem.controller or {}).get("observe", [])
-        if any(probe[0] == _CLOCK for _kind, probes in observed for probe in probes):
-            raise ArgumentError.expected(
-                "policy.observe", "no clock in a streamed rollout", "one", advice="use a rollout in one piece"
-            )
+        check_no_clock(self._problem.controller)
         batch, self.steps = len(self._problem.ctrl), self._problem.steps
         # as they act
         self._ctrl = np.empty_like(self._problem.ctrl)
@@ -214,3 +208,43 @@ def _default_steps(numbers: int, hold: int) -> int:
     """Return the default length of a segment, for states of `numbers` numbers."""
     steps = max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))
     return max(1, steps // hold) * hold
+
+
+def periods_of(control: Control, first: int, periods: int) -> Control:
+    """Return how some rows of ctrl act.
+
+    Args:
+        control: how all of them act.
+        first: the first of these rows.
+        periods: their number.
+    """
+
+    def part(name: str, array: Float64Array) -> Float64Array:
+        axis = array.ndim - AXES_OF_OWN[name] - 1
+        if axis < 0 or array.shape[axis] == 1:
+            return array
+        return array[(slice(None),) * axis + (slice(first, first + periods),)]
+
+    found: dict[str, Any] = {name: part(name, array) for name, array in control.inputs.items()}
+    if control.feedback is not None:
+        arrays = control.feedback.to_dict().items()
+        found["feedback"] = Feedback(**{name: part(f"feedback.{name}", array) for name, array in arrays})
+    if control.policy is not None and control.policy.goal is not None:
+        goal = part("policy.goal", control.policy.goal)
+        found["policy"] = MLP.from_dict({**control.policy.to_dict(), "goal": goal})
+    return replace(control, **found) if found else control
+
+
+def check_control(model: Model, control: Control, batch: int, periods: int) -> None:
+    """Check that the arrays of a controller and other inputs fit a model and rows of ctrl.
+
+    Args:
+        model: the model.
+        control: how the rows of ctrl act.
+        batch: number of environments.
+        periods: number of rows.
+
+    Raises:
+        ArgumentError: an array or a layer does not fit.
+    """
+    bind(model, control, batch, periods, True)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
+from revolute.contract.controllers import MOCAP_INPUTS, STEP_INPUTS
 from revolute.contract.errors import ArgumentError
 
 from ._model import Model
@@ -36,6 +37,11 @@ def input_shape(model: Model, name: str) -> tuple[int, ...]:
         "mocap_pos": (model.nmocap, 3),
         "mocap_quat": (model.nmocap, 4),
     }[name]
+
+
+def inputs_of(model: Model) -> tuple[str, ...]:
+    """Return the names of those of `STEP_INPUTS` that a model has."""
+    return tuple(name for name in STEP_INPUTS if model.nmocap or name not in MOCAP_INPUTS)
 
 
 def step_inputs(

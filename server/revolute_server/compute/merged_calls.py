@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.checkpoints import EVERY
+from revolute.contract.controllers import PLAIN
 from revolute_engine import Engine, Model
 from revolute_engine.merged_calls import (
     BackwardCall,
@@ -38,11 +39,11 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
     """Return a session's steps as work."""
 
     def one(only: StepCall, token: Any) -> Any:
-        return advance(engine, model, only.state, only.ctrl, only.steps, token, only.inputs)
+        return advance(engine, model, only.state, only.ctrl, only.steps, token, only.inputs, only.control)
 
     size = len(call.state.status)
     alike = size <= MOST_ENVIRONMENTS and call.steps > 0 and not call.state.params
-    alike = alike and not call.inputs
+    alike = alike and not call.inputs and call.control is PLAIN and np.ndim(call.ctrl) < 3
     key = ("step", model.id, call.steps, *call.state.mocap) if alike else None
     return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 

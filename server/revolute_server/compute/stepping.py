@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
-from revolute.contract.controllers import MOCAP_INPUTS, Control
+from revolute.contract.controllers import MOCAP_INPUTS, PLAIN, Control
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian, native
-from revolute_engine.parameters import check_params
+from revolute_engine.parameters import check_finite, check_params
+from revolute_engine.segments import check_control, periods_of
 from revolute_engine.step_inputs import input_shape, step_inputs
 
 _CONTROLS = 2**20
-"""Largest number of controls of a part of a session's steps with parameters."""
+"""Largest number of controls of a part of a session's steps with a controller."""
+
+_HELD = 2**30
+"""Largest number of steps that a rollout holds a control for."""
 
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
@@ -39,6 +43,8 @@ class State:
             constraints the solver did not settle, or -1.
         residual: [batch], largest violation that the solver left since the last reset.
         mocap: mocap_pos [batch, nmocap, 3] and mocap_quat [batch, nmocap, 4] of models with mocap bodies.
+        ctrl: controls that acted last, [batch, nu], with the part of a controller; zero after a reset and for
+            an environment that diverged. None in what an earlier release stored, which means zero.
     """
 
     qpos: Float64Array
@@ -51,6 +57,7 @@ class State:
     unsettled_step: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     residual: Float64Array = dataclasses.field(default_factory=lambda: np.empty(0))
     mocap: Mapping[str, Float64Array] = dataclasses.field(default_factory=dict)
+    ctrl: Float64Array | None = None
 
     def __post_init__(self) -> None:
         # a new state, and one that an earlier release stored
@@ -76,7 +83,8 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     # no copy: the arrays of a request have no other user
     start = engine.start_states(model, batch, *given, own=False)
     mocap = {name: np.repeat(getattr(model, name)[None], batch, axis=0) for name in _mocap_of(model)}
-    return State(*start, 0, 0.0, np.zeros(batch, np.int32), np.zeros(batch, np.int64), mocap=mocap)
+    counts, ctrl = np.zeros(batch, np.int64), np.zeros((batch, model.nu))
+    return State(*start, 0, 0.0, np.zeros(batch, np.int32), counts, mocap=mocap, ctrl=ctrl)
 
 
 def _mocap_of(model: Model) -> tuple[str, ...]:
@@ -138,6 +146,7 @@ def reset_state(
         params=state.params,
         unsettled_step=np.where(mask, -1, state.unsettled_step),
         residual=np.where(mask, 0.0, state.residual),
+        ctrl=None if state.ctrl is None else np.where(rows, 0.0, state.ctrl),
         mocap={name: np.where(rows[..., None], start.mocap[name], state.mocap[name]) for name in state.mocap},
     )
 
@@ -173,6 +182,7 @@ def changed_state(
     step_count: int | None,
     step_counts: Any = None,
     mocap: Mapping[str, Any] = MappingProxyType({}),
+    ctrl: Any = None,
 ) -> State:
     """Return a state with some of it replaced.
 
@@ -185,6 +195,7 @@ def changed_state(
         step_count: steps of all environments since the last reset; unchanged if None.
         step_counts: [batch], in place of `step_count`; unchanged if None.
         mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are unchanged.
+        ctrl: controls that acted last, [batch, nu], or [nu] for all; unchanged if None.
 
     Returns:
         The state; if both `qpos` and `qvel` are given, diverged environments run again.
@@ -213,6 +224,7 @@ def changed_state(
         unsettled_step=start.unsettled_step if whole else state.unsettled_step,
         residual=start.residual if whole else state.residual,
         mocap=_changed_mocap(model, state.mocap, mocap, batch),
+        ctrl=state.ctrl if ctrl is None else _checked_control(model, batch, ctrl),
     )
 
 
@@ -235,6 +247,19 @@ def _in_range(counts: np.ndarray) -> bool:
     return bool((counts >= 0).all() and (counts <= MOST_STEPS).all())
 
 
+def total_steps(ctrl: Any, steps: int | None, hold: int) -> int:
+    """Return the number of steps of a call.
+
+    Args:
+        ctrl: controls, as of `advance`.
+        steps: number of steps; None for one row of ctrl after the other.
+        hold: steps that each row acts for.
+    """
+    if steps is not None:
+        return steps
+    return hold * (np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else 1)
+
+
 def advance(
     engine: Engine,
     model: Model,
@@ -243,36 +268,50 @@ def advance(
     steps: int,
     cancel: CancelToken,
     inputs: Mapping[str, Any] = MappingProxyType({}),
+    control: Control = PLAIN,
 ) -> State:
-    """Return the state after a number of steps with constant controls.
+    """Return the state after a number of steps.
 
     Args:
         engine: takes the steps.
         model: the model.
         state: the state before.
-        ctrl: [batch, nu], or [nu] for all environments.
+        ctrl: controls of all steps, [batch, nu], or [nu] for all environments; or [batch, periods, nu], each
+            row for `control.hold` steps.
         steps: number of steps; zero only moves mocap bodies.
         cancel: stops the engine within one step.
-        inputs: of `STEP_INPUTS` by name, each with a row per environment or for all. Mocap bodies stay where
-            they are put.
+        inputs: of `STEP_INPUTS` by name, each with a row per environment or for all, or with a row per period
+            [batch, periods, …]. Mocap bodies stay where they are put.
+        control: hold and controller; its arrays have a row per period, as in a rollout.
 
     Raises:
-        ArgumentError: the controls or inputs do not fit the model, or `steps` is negative or exceeds
-            `MOST_STEPS` in total.
+        ArgumentError: the controls, inputs or controller do not fit the model, or `steps` is negative,
+            exceeds `MOST_STEPS` in total, or does not fit the periods.
     """
     _check_steps(state, steps)
     batch = len(state.status)
-    controls = _checked_control(model, batch, ctrl)
+    periods = _checked_periods(ctrl, steps, control.hold)
+    controls = _checked_control(model, batch, ctrl, periods)
     if inputs:
-        mocap = {name: inputs[name] for name in MOCAP_INPUTS if name in inputs}
-        state = dataclasses.replace(state, mocap=_changed_mocap(model, state.mocap, mocap, batch))
-    diverged = state.status != 0
-    if not steps or diverged.all():
-        return _stepped(model, state, steps, _unmoved(state))
+        inputs = _checked_inputs(model, inputs, batch, periods)
+        state = dataclasses.replace(state, mocap=_moved_mocap(state.mocap, inputs))
+    gone = int(np.count_nonzero(state.status))
+    if not steps or gone == batch:
+        check_control(model, dataclasses.replace(control, previous_ctrl=state.ctrl), batch, periods)
+        return _stepped(model, state, steps, _unmoved(state), state.ctrl)
+    varying = control.has_controller or controls.ndim == 3
+    varying = varying or any(each.shape[1] > 1 for each in inputs.values())
+    if varying or state.params:
+        parts = _parts(batch, model.nu, periods, control.hold) if varying else _constant_parts(steps)
+        return _stepped(
+            model, state, steps, *_by_rollouts(engine, model, state, controls, parts, inputs, control, cancel)
+        )
     start = _without_diverged(model, state.status, state.qpos, state.qvel)
-    end = _advanced(engine, model, start, controls, steps, state.params, {**inputs, **state.mocap}, cancel)
-    if np.count_nonzero(diverged):
+    held = {**{name: rows[:, 0] for name, rows in inputs.items()}, **state.mocap} if inputs else state.mocap
+    end = engine.advance(model, *start, controls, steps, inputs=held, cancel=cancel)
+    if gone:
         # what diverged before stays NaN and is not judged
+        diverged = state.status != 0
         rows = diverged[:, None]
         end = Advance(
             np.where(rows, np.nan, end.qpos),
@@ -281,7 +320,47 @@ def advance(
             np.where(diverged, -1, end.unsettled_step),
             np.where(diverged, 0.0, end.residual),
         )
-    return _stepped(model, state, steps, end)
+    return _stepped(model, state, steps, end, controls)
+
+
+def _checked_periods(ctrl: Any, steps: int, hold: int) -> int:
+    """Return the number of rows of controls that act in some steps."""
+    if hold == 1 and np.ndim(ctrl) < 3:
+        return steps
+    rows = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else None
+    if steps % hold or (rows is not None and rows * hold != steps):
+        one = f"a multiple of hold={hold}"
+        expected = one if rows is None else f"{rows * hold}, the rows of ctrl times hold={hold}"
+        raise ArgumentError.expected("steps", expected, steps)
+    return steps // hold
+
+
+def _checked_inputs(
+    model: Model, inputs: Mapping[str, Any], batch: int, periods: int
+) -> dict[str, Float64Array]:
+    """Return inputs as [batch, periods, …], with one row if they are constant."""
+    found = {}
+    for name, value in inputs.items():
+        own = input_shape(model, name)
+        array = as_float64(name, value)
+        over_time = array.ndim == len(own) + 2
+        rows = periods if over_time else 1
+        if over_time:
+            if array.shape not in ((batch, periods, *own), (1, periods, *own)):
+                expected = f"shape {list(own)}, {[batch, *own]} or {[batch, periods, *own]}"
+                raise ArgumentError.expected(name, expected, list(array.shape))
+            array = np.broadcast_to(array, (batch, periods, *own)).reshape(batch * periods, *own)
+        checked = step_inputs(model, {name: array}, batch * rows, True)[name]
+        found[name] = checked.reshape(batch, rows, *own)
+    return found
+
+
+def _moved_mocap(
+    mocap: Mapping[str, Float64Array], inputs: Mapping[str, Float64Array]
+) -> dict[str, Float64Array]:
+    """Return where mocap bodies are after steps with checked inputs."""
+    moved = {name: inputs[name] for name in MOCAP_INPUTS if name in inputs and inputs[name].shape[1]}
+    return {**mocap, **{name: np.ascontiguousarray(rows[:, -1]) for name, rows in moved.items()}}
 
 
 def _unmoved(state: State) -> Advance:
@@ -298,6 +377,7 @@ class StepCall:
     ctrl: Any
     steps: int
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    control: Control = PLAIN
 
 
 def advance_together(
@@ -308,7 +388,8 @@ def advance_together(
     Args:
         engine: takes the steps.
         model: the model of all calls.
-        calls: the calls; all take the same number of steps, and have no inputs.
+        calls: the calls; all take the same number of steps with constant controls, and have no inputs or
+            controllers.
         cancel: stops the engine within one step.
 
     Returns:
@@ -343,7 +424,8 @@ def advance_together(
         rows = slice(first, first + len(ctrl))
         first += len(ctrl)
         parts = (after.qpos, after.qvel, after.status, after.unsettled_step, after.residual)
-        results.append(_stepped(model, call.state, steps, Advance(*(np.array(part[rows]) for part in parts))))
+        end = Advance(*(np.array(part[rows]) for part in parts))
+        results.append(_stepped(model, call.state, steps, end, ctrl))
     return results
 
 
@@ -401,23 +483,31 @@ def jacobian_bytes(model: Model, batch: int) -> int:
     return 8 * batch * size * (size + model.nu)
 
 
-def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
-    """Return the state after `steps` more steps, with step counts and time advanced."""
+def _stepped(model: Model, before: State, steps: int, end: Advance, ctrl: Float64Array | None) -> State:
+    """Return the state after `steps` more steps that ended with `ctrl`; step counts and time go on."""
     unsettled = before.unsettled_step
     if np.count_nonzero(end.unsettled_step >= 0):
         first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
         unsettled = np.where(unsettled >= 0, unsettled, first)
-    return _counted(
-        model,
-        qpos=end.qpos,
-        qvel=end.qvel,
-        status=end.status,
-        step_counts=before.step_counts + steps,
-        params=before.params,
-        unsettled_step=unsettled,
-        residual=np.maximum(before.residual, end.residual),
-        mocap=before.mocap,
+    count = before.step_count + steps
+    return State(
+        end.qpos,
+        end.qvel,
+        count,
+        count * model.timestep,
+        end.status,
+        before.step_counts + steps,
+        before.params,
+        unsettled,
+        np.maximum(before.residual, end.residual),
+        before.mocap,
+        _running(end.status, ctrl) if ctrl is not None and np.count_nonzero(end.status) else ctrl,
     )
+
+
+def _running(status: np.ndarray, ctrl: Float64Array) -> Float64Array:
+    """Return controls without those of diverged environments, which need not be finite."""
+    return np.where((status != 0)[:, None], 0.0, ctrl)
 
 
 def _counted(model: Model, *, step_counts: np.ndarray, **fields: Any) -> State:
@@ -426,48 +516,80 @@ def _counted(model: Model, *, step_counts: np.ndarray, **fields: Any) -> State:
     return State(step_count=count, time=count * model.timestep, step_counts=step_counts, **fields)
 
 
-def _advanced(
+class _Part(NamedTuple):
+    """Some of the steps of a call: `rows` rows of controls from the row `first`, each for `hold` steps."""
+
+    first: int
+    rows: int
+    hold: int
+
+
+def _parts(batch: int, nu: int, periods: int, hold: int) -> Iterator[_Part]:
+    """Divide steps with several rows of controls, so that a part has at most `_CONTROLS` numbers."""
+    most = max(1, _CONTROLS // max(1, batch * nu))
+    return (_Part(first, min(most, periods - first), hold) for first in range(0, periods, most))
+
+
+def _constant_parts(steps: int) -> Iterator[_Part]:
+    """Divide steps in which nothing varies into rollouts that hold one row."""
+    return (_Part(0, 1, min(_HELD, steps - done)) for done in range(0, steps, _HELD))
+
+
+def _by_rollouts(
     engine: Engine,
     model: Model,
-    start: tuple[Float64Array, Float64Array],
+    state: State,
     ctrl: Float64Array,
-    steps: int,
-    params: Mapping[str, Float64Array],
-    inputs: Mapping[str, Any],
+    parts: Iterable[_Part],
+    inputs: Mapping[str, Float64Array],
+    control: Control,
     cancel: CancelToken,
-) -> Advance:
-    """Return the end of some steps with constant controls."""
-    if not params:
-        return engine.advance(model, *start, ctrl, steps, inputs=inputs, cancel=cancel)
-    control = Control.of(
-        **{
-            name: array.reshape(len(ctrl), 1, *input_shape(model, name))
-            for name, array in step_inputs(model, inputs, len(ctrl), True).items()
-        }
-    )
-    status = np.zeros(len(ctrl), np.int32)
-    unsettled, residual = np.full(len(ctrl), -1), np.zeros(len(ctrl))
-    # in parts, because a rollout has the controls of each step
-    most = max(1, _CONTROLS // max(1, ctrl.size))
-    for first in range(0, steps, most):
-        held = np.repeat(ctrl[:, None], min(most, steps - first), axis=1)
-        start = _without_diverged(model, status, *start)
+) -> tuple[Advance, Float64Array]:
+    """Return the end of some steps and the controls that acted last, from rollouts that keep nothing.
+
+    Args:
+        engine: takes the steps.
+        model: the model.
+        state: the state before; at least one environment has not diverged.
+        ctrl: [batch, nu], or [batch, periods, nu].
+        parts: the steps.
+        inputs: checked, [batch, periods, …] or [batch, 1, …].
+        control: the controller.
+        cancel: stops the engine within one step.
+    """
+    batch, done = len(ctrl), 0
+    given: dict[str, Any] = {**{name: pose[:, None] for name, pose in state.mocap.items()}, **inputs}
+    whole = dataclasses.replace(control, **given)
+    shown = ctrl if ctrl.ndim == 3 else ctrl[:, None]
+    qpos, qvel, status, last = state.qpos, state.qvel, state.status, state.ctrl
+    unsettled, residual = np.full(batch, -1), np.zeros(batch)
+    for part in parts:
+        acting = shown[:, part.first : part.first + part.rows] if shown.shape[1] > 1 else shown
         found = engine.rollout(
             model,
-            *start,
-            held,
-            control=control,
-            params=dict(params),
+            *_without_diverged(model, status, qpos, qvel),
+            np.broadcast_to(acting, (batch, part.rows, model.nu)),
+            control=dataclasses.replace(
+                periods_of(whole, part.first, part.rows), hold=part.hold, previous_ctrl=last
+            ),
+            params=dict(state.params) or None,
             checkpoints="none",
             states="final",
             cancel=cancel,
         )
         assert found.unsettled_step is not None and found.residual is not None
         judged = (status == 0) & (unsettled < 0) & (found.unsettled_step >= 0)
-        unsettled = np.where(judged, first + found.unsettled_step, unsettled)
+        unsettled = np.where(judged, done + found.unsettled_step, unsettled)
         residual = np.where(status == 0, np.maximum(residual, found.residual), residual)
-        start, status = (found.final_qpos, found.final_qvel), status | found.status
-    return Advance(*start, status, unsettled, residual)
+        qpos, qvel, status = found.final_qpos, found.final_qvel, status | found.status
+        last = _running(status, found.ctrl[:, -1])
+        done += part.rows * part.hold
+        if status.all():
+            break
+    assert last is not None
+    gone = (status != 0)[:, None]
+    end = Advance(np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel), status, unsettled, residual)
+    return end, last
 
 
 def _check_steps(state: State, steps: int) -> None:
@@ -501,13 +623,18 @@ def _without_diverged(
     return np.where(diverged, model.qpos0, qpos), np.where(diverged, model.qvel0, qvel)
 
 
-def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
-    """Return the controls as [batch, nu]."""
+def _checked_control(model: Model, batch: int, ctrl: Any, periods: int | None = None) -> Float64Array:
+    """Return the controls as [batch, nu], or if they have a row for each period as [batch, periods, nu]."""
     array = as_float64("ctrl", ctrl)
-    if array.shape not in ((batch, model.nu), (1, model.nu), (model.nu,)):
+    nu = model.nu
+    if periods is not None and array.shape in ((batch, periods, nu), (1, periods, nu)):
+        check_finite("ctrl", array)
+        return np.broadcast_to(array, (batch, periods, nu))
+    if array.shape not in ((batch, nu), (1, nu), (nu,)):
+        with_rows = "" if periods is None else f", or [batch={batch}, time={periods}, nu={nu}]"
         raise ArgumentError.expected(
             "ctrl",
-            f"shape [batch={batch}, nu={model.nu}] or [nu={model.nu}]",
+            f"shape [batch={batch}, nu={nu}] or [nu={nu}]{with_rows}",
             list(array.shape),
             advice=f"model '{model.name}' has {model.nu} actuators and this session {batch} environments",
         )

@@ -329,12 +329,13 @@ class _Sessions(Sessions):
         ticket: Ticket,
         *,
         inputs: Mapping[str, Any] = MappingProxyType({}),
+        control: Control = PLAIN,
     ) -> State:
         session = self._session(session_id)
         with session.mutex:
-            before = session.state
+            model, before = session.model, session.state
             session.state = await self._pool.run(
-                lambda token: advance(self._engine, session.model, before, ctrl, steps, token, inputs),
+                lambda token: advance(self._engine, model, before, ctrl, steps, token, inputs, control),
                 session.batch * steps,
             )
             return _copied(session.state)
@@ -369,6 +370,8 @@ class _Sessions(Sessions):
 
 class _Trajectories(Trajectories):
     """Trajectories by id."""
+
+    _new_id = staticmethod(new_id)
 
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
@@ -431,6 +434,7 @@ def _copied(state: State) -> State:
         np.array(state.unsettled_step),
         np.array(state.residual),
         {name: np.array(pose) for name, pose in state.mocap.items()},
+        np.array(state.ctrl),
     )
 
 

@@ -19,7 +19,7 @@ from ..compute.pool import EnginePool
 from ..compute.trajectory_bytes import states_bytes
 from .models import Models
 from .sessions import Sessions
-from .trajectories import Trajectories
+from .trajectories import Trajectories, Trajectory
 
 Arrays = dict[str, np.ndarray]
 
@@ -30,7 +30,7 @@ class Source:
 
     Attributes:
         model_id: the model of states in the request.
-        trajectory_id: a trajectory, or empty.
+        trajectory_id: a kept trajectory, or empty.
         session_id: a session, or empty.
         times: times of the trajectory's states; None for all.
         qpos: configurations in the request.
@@ -41,6 +41,7 @@ class Source:
         inputs: of `STEP_INPUTS` in the request, also for a session, by name.
         state: an earlier state of the session, with qpos, qvel, step_count and poses of mocap bodies; None
             for the current one.
+        trajectory: a trajectory that need not be kept, in place of `trajectory_id`, or None.
     """
 
     model_id: str = ""
@@ -54,6 +55,7 @@ class Source:
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     state: Mapping[str, Any] | None = None
+    trajectory: Trajectory | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,8 +168,8 @@ class Measurements:
 
     async def _states(self, source: Source) -> tuple[Model, States]:
         engine = self._engine
-        if source.trajectory_id:
-            kept = await self._trajectories.get(source.trajectory_id)
+        if source.trajectory_id or source.trajectory:
+            kept = source.trajectory or await self._trajectories.get(source.trajectory_id)
             with self._budget.reserve(
                 "all its states", states_bytes(kept.model, kept.rollout.ctrl, kept.rollout.control)
             ):

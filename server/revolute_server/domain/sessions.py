@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import (
     ArgumentError,
     LimitError,
@@ -328,18 +329,20 @@ class Sessions:
         ticket: Ticket,
         *,
         inputs: Mapping[str, Any] = MappingProxyType({}),
+        control: Control = PLAIN,
     ) -> State:
-        """Take steps with constant controls.
+        """Take steps. The store keeps the state that they end in, and not what acted.
 
         Args:
             session_id: the session.
-            ctrl: [batch, nu], or [nu] for all environments.
+            ctrl: constant controls, [batch, nu], or [nu] for all environments; or [batch, periods, nu].
             steps: number of steps; zero does not change the state, but moves mocap bodies.
             ticket: ticket of the request.
-            inputs: of `STEP_INPUTS` by name, each with a row per environment or for all.
+            inputs: of `STEP_INPUTS` by name, each with a row per environment or for all, or a row per period.
+            control: hold and controller, see `stepping.advance`.
 
         Raises:
-            ArgumentError: the controls do not fit the model, or `steps` is negative.
+            ArgumentError: the controls, inputs or controller do not fit the model, or `steps` is negative.
             NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
 
@@ -347,8 +350,8 @@ class Sessions:
             model, state = session.model, session.state
             count = session.batch * steps
             if not session.durable and count * session.step_seconds <= _AT_ONCE_SECONDS:
-                return advance(self._engine, model, state, ctrl, steps, CancelToken(), inputs)
-            work = step_work(self._engine, model, StepCall(state, ctrl, steps, inputs))
+                return advance(self._engine, model, state, ctrl, steps, CancelToken(), inputs, control)
+            work = step_work(self._engine, model, StepCall(state, ctrl, steps, inputs, control))
             return await self._pool.run_work(dataclasses.replace(work, run=session.timed(work.run, count)))
 
         return await self._change(session_id, take, ticket)
@@ -363,6 +366,7 @@ class Sessions:
         ticket: Ticket,
         *,
         mocap: Mapping[str, Any] = MappingProxyType({}),
+        ctrl: Any = None,
     ) -> State:
         """Replace the state, or parts of it.
 
@@ -375,6 +379,7 @@ class Sessions:
             ticket: ticket of the request.
             mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are
                 unchanged.
+            ctrl: controls that acted last, [batch, nu], or [nu] for all environments; unchanged if None.
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
@@ -386,7 +391,9 @@ class Sessions:
             return await self._make_state(
                 model,
                 session.batch,
-                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count, step_counts, mocap),
+                lambda: changed_state(
+                    self._engine, model, state, qpos, qvel, step_count, step_counts, mocap, ctrl
+                ),
             )
 
         return await self._change(session_id, change, ticket)
@@ -512,7 +519,9 @@ class Sessions:
             for _ in range(_ATTEMPTS):
                 state = await compute(session)
                 try:
-                    await shielded(self._replace(session, state, ticket))
+                    replaced = self._replace(session, state, ticket)
+                    # what is in memory alone is replaced without waiting, so that nothing can interrupt it
+                    await (shielded(replaced) if session.durable else replaced)
                     return state
                 except Conflict as conflict:
                     if conflict.kind != SESSION:
@@ -646,10 +655,11 @@ class Sessions:
 def _bytes(model: Model, batch: int) -> int:
     """Return the bytes of the state of a session without parameters."""
     # of each environment a status of 4 bytes, and three numbers of 8
-    return batch * (8 * (model.nq + model.nqvel + 7 * model.nmocap) + 28)
+    return batch * (8 * (model.nq + model.nqvel + model.nu + 7 * model.nmocap) + 28)
 
 
 def _bytes_of(state: State) -> int:
     """Return the bytes of a state with its parameters."""
     arrays = (state.qpos, state.qvel, state.status, state.step_counts, state.unsettled_step, state.residual)
-    return sum(array.nbytes for array in (*arrays, *state.params.values(), *state.mocap.values()))
+    last = () if state.ctrl is None else (state.ctrl,)
+    return sum(array.nbytes for array in (*arrays, *last, *state.params.values(), *state.mocap.values()))

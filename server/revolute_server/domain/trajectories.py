@@ -60,6 +60,8 @@ class Trajectories:
     """The verbs on trajectories: Rollout, StreamRollout, GetTrajectory, Backward, Jvp and DeleteTrajectory,
     and ValueAndGradient with a loss that the client evaluates."""
 
+    _new_id = staticmethod(new_id)
+
     def __init__(
         self,
         engine: Engine,
@@ -91,6 +93,7 @@ class Trajectories:
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
+        inspect: Callable[[Trajectory], Awaitable[None]] | None = None,
     ) -> Trajectory:
         """Simulate, and keep the trajectory unless `checkpoints` is "none".
 
@@ -105,6 +108,7 @@ class Trajectories:
             checkpoints: which states are kept for gradients.
             states: which states the caller asks for, "all" or "final".
             forget: ids of trajectories of the caller to delete in the same transaction.
+            inspect: is given the trajectory before it is kept; if it fails, nothing is kept.
 
         Returns:
             The trajectory with the states that the caller asks for. The kept part is durable.
@@ -134,7 +138,9 @@ class Trajectories:
                 if forget:
                     await self._forget_for_caller(forget)
                 return Trajectory("", model, answered)
-            kept = Trajectory(new_id(), model, rollout.without_states())
+            if inspect is not None:
+                await inspect(Trajectory("", model, rollout))
+            kept = Trajectory(self._new_id(), model, rollout.without_states())
             await self._keep_for_caller(kept, reservation, ticket, forget)
             return Trajectory(kept.id, model, answered, kept.owner)
 

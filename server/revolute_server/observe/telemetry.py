@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .metrics import Metrics
 from .tracing import NoTracing, Tracing
@@ -58,6 +58,8 @@ class Telemetry:
         self.tracing = tracing or NoTracing()
         self.recent_seconds: dict[str, deque[float]] = {}
         self.failures: deque[Failure] = deque(maxlen=_FAILURES)
+        # to find these by their labels takes longer than to add to them
+        self._stages: dict[tuple[str, ...], Any] = {}
 
     @contextmanager
     def call(self, call: Call, headers: Mapping[str, str]) -> Iterator[None]:
@@ -90,8 +92,11 @@ class Telemetry:
             ended: end time in ns since 1970.
             labels: labels of the stage's metric: `transport` of "serialise", `operation` of "store".
         """
-        histogram = self.metrics.stage_seconds[stage]
-        (histogram.labels(**labels) if labels else histogram).observe(max(0, ended - started) / 1e9)
+        key = (stage, *labels.values())
+        if (child := self._stages.get(key)) is None:
+            histogram = self.metrics.stage_seconds[stage]
+            child = self._stages[key] = histogram.labels(**labels) if labels else histogram
+        child.observe(max(0, ended - started) / 1e9)
         self.tracing.stage(stage, started, ended, labels)
 
     @contextmanager

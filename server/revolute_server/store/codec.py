@@ -20,9 +20,15 @@ import xxhash
 _MAGIC = b"RVL1"
 _ALIGN = 16
 
+_SMALL = 4096
+"""Arrays up to this size in bytes are copied, which takes less time than a view of their bytes."""
+
+_ARRAYS = (np.ndarray, np.generic)
+_PADDING = tuple(bytes(count) for count in range(_ALIGN))
+
 
 def encode(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the buffers of a document; its arrays are not copied."""
+    """Return the buffers of a document; its large arrays are not copied."""
     body = _Body()
     header = json.dumps(body.pack(document)).encode()
     start = _MAGIC + struct.pack("<I", len(header)) + header
@@ -63,25 +69,35 @@ class _Body:
 
     def pack(self, value: Any) -> Any:
         """Return a value as it stands in the header; append the content of arrays and bytes."""
-        if isinstance(value, np.ndarray | np.generic):
-            array = np.require(value, requirements="C")
-            offset = self._append(array.reshape(-1).view(np.uint8).data)
-            return {"$array": [array.dtype.str, list(array.shape), offset]}
+        if isinstance(value, _ARRAYS):
+            return {
+                "$array": [value.dtype.str, list(value.shape), self._append(_content(value), value.nbytes)]
+            }
+        if isinstance(value, (str, int, float)) or value is None:
+            return value
         if isinstance(value, bytes):
-            return {"$bytes": [len(value), self._append(value)]}
-        if isinstance(value, Mapping):
+            return {"$bytes": [len(value), self._append(value, len(value))]}
+        # most mappings are dicts, and the test for others takes long
+        if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101
             return {str(key): self.pack(value[key]) for key in sorted(value)}
-        if isinstance(value, list | tuple):
+        if isinstance(value, (list, tuple)):
             return [self.pack(entry) for entry in value]
         return value
 
-    def _append(self, data: Any) -> int:
-        offset, size = self._size, memoryview(data).nbytes
+    def _append(self, data: Any, size: int) -> int:
+        offset = self._size
         self.buffers.append(data)
         if padding := -size % _ALIGN:
-            self.buffers.append(bytes(padding))
+            self.buffers.append(_PADDING[padding])
         self._size += size + padding
         return offset
+
+
+def _content(array: Any) -> Any:
+    """Return the bytes of an array in C order."""
+    if array.nbytes <= _SMALL:
+        return array.tobytes()
+    return np.require(array, requirements="C").reshape(-1).view(np.uint8).data
 
 
 def _unpack(value: Any, content: memoryview) -> Any:

@@ -77,7 +77,8 @@ class MemoryStore(Store):
         stage = _Stage(self._kinds, self._children, self.usage, self.limits, self._sequence)
         for write in writes:
             stage.apply(write)
-        self._forget_requests(stage)
+        if any(write.kind == REQUEST for write in writes):
+            self._forget_requests(stage)
         self._reserve(_total(stage.usage) - _total(self.usage))
         for (kind, key), kept in stage.changes.items():
             old = self._kinds[kind].pop(key, None) if kept is None else self._kinds[kind].get(key)

@@ -111,7 +111,8 @@ class SplitStore(Store):
             if await self._durable.look(MODEL, parent) is None:
                 raise Conflict(MODEL, parent)
         await self._memory.commit(*(Put(MODEL, parent, (b"",)) for parent in new), *writes)
-        await trim(self._memory, TOMBSTONE, _MOST_TOMBSTONES)
+        if any(write.kind == TOMBSTONE for write in writes):
+            await trim(self._memory, TOMBSTONE, _MOST_TOMBSTONES)
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         found = [] if after >= _AFTER_ALL else await self._durable.scan(kind, after, limit)

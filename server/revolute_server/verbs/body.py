@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from revolute.contract.arrays import as_float64
-from revolute.contract.controllers import STEP_INPUTS
+from revolute.contract.controllers import PLAIN, STEP_INPUTS, Control
 from revolute.contract.errors import ArgumentError
 
 Request = Mapping[str, Any]
@@ -37,6 +37,9 @@ REQUEST_ID = Field(
     default="",
     description="name of this call: a repeat with it has no second effect and gets the first answer",
 )
+
+NAMES: list[str] = Field(default_factory=list, json_schema_extra={"default": []})
+"""Names; none if it is not set. A default of `[]` would be copied at each request, slowly."""
 
 EXAMPLE_MODEL = "0" * 64
 """Placeholder for an id from RegisterModel."""
@@ -65,8 +68,64 @@ class StepInputArrays(Body):
     @property
     def step_inputs(self) -> dict[str, np.ndarray]:
         """Those that are set, by name."""
-        given = {name: getattr(self, name) for name in STEP_INPUTS}
-        return {name: as_float64(name, value) for name, value in given.items() if value is not None}
+        given = ((name, getattr(self, name)) for name in STEP_INPUTS)
+        return {name: as_float64(name, value) for name, value in given if value is not None}
+
+
+class Feedback(Body):
+    """Linear feedback."""
+
+    example = {"gain": [[-1.0, -10.0, -1.0, -2.0]], "qpos": [0.0, 0.0], "qvel": [0.0, 0.0]}
+
+    gain: Array
+    qpos: Array
+    qvel: Array
+
+
+class Policy(Body):
+    """A network that acts as the policy."""
+
+    example = {"weights": [0.0, 1.0, 0.0], "sizes": [2, 1], "observe": ["qvel"], "activation": "tanh"}
+
+    weights: Array
+    sizes: list[int]
+    observe: list[str]
+    activation: str = ""
+    scale: Annotated[Any, WithJsonSchema({"anyOf": [*NUMBER_OR_NUMBERS["anyOf"], {"type": "null"}]})] = None
+    squash: bool = False
+    goal: OptionalArray = None
+
+
+class Controlled(StepInputArrays):
+    """How rows of controls act."""
+
+    hold: int | None = None
+    feedback: Feedback | None = None
+    policy: Policy | None = None
+
+    @property
+    def control(self) -> Control:
+        """How the rows of ctrl act, with the inputs of steps.
+
+        Raises:
+            ArgumentError: one of these fields is wrong.
+        """
+        return self._control(self.step_inputs)
+
+    @property
+    def controller(self) -> Control:
+        """How the rows of ctrl act, without the inputs of steps.
+
+        Raises:
+            ArgumentError: one of these fields is wrong.
+        """
+        return self._control({})
+
+    def _control(self, inputs: Mapping[str, np.ndarray]) -> Control:
+        if self.hold is None and self.feedback is None and self.policy is None and not inputs:
+            return PLAIN
+        given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
+        return Control.from_dict({"hold": self.hold, **inputs, **given})
 
 
 class Deletion(Body):

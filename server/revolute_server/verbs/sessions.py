@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from revolute.contract.arrays import as_float64
 from revolute.contract.controllers import MOCAP_INPUTS
 
 from .. import answers
 from ..answers import Document
-from ..compute.stepping import State
+from ..compute.stepping import State, total_steps
 from ..domain.measurements import Source
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
+    NAMES,
     REQUEST_ID,
     AnyShape,
     Array,
     Body,
+    Controlled,
     Deletion,
     Listing,
     OptionalArray,
@@ -74,6 +79,7 @@ class SetStateInputs(Body):
     qvel: OptionalArray = None
     step_count: int | None = None
     step_counts: OptionalArray = None
+    ctrl: OptionalArray = None
     mocap_pos: OptionalArray = None
     mocap_quat: OptionalArray = None
     request_id: str = REQUEST_ID
@@ -88,15 +94,15 @@ class SetParamsInputs(Body):
     request_id: str = REQUEST_ID
 
 
-class StepInputs(StepInputArrays):
-    """Controls that are constant for some steps."""
+class StepInputs(Controlled):
+    """Controls for some steps."""
 
     example = {"ctrl": [[1.0], [-1.0]], "steps": 4}
 
     ctrl: Array
-    steps: int = 1
+    steps: int | None = None
     request_id: str = REQUEST_ID
-    measure: list[str] = []
+    measure: list[str] = NAMES
 
 
 class SessionJacobianInputs(StepInputArrays):
@@ -149,23 +155,31 @@ class SessionVerbs(ServiceVerbs):
 
     @takes(StepInputs)
     async def step(self, session_id: str, body: StepInputs) -> Document:
-        ctrl, inputs = array("ctrl", body.ctrl), body.step_inputs
+        ctrl, inputs, control = as_float64("ctrl", body.ctrl), body.step_inputs, body.controller
+        steps = total_steps(ctrl, body.steps, control.hold)
         if body.measure:
             model, _ = await self.service.sessions.model_and_state(session_id)
             await self.service.measurements.check("measure", model.id, body.measure)
         found = await self._once(
             body.request_id,
             "Step",
-            {"session_id": session_id, "ctrl": ctrl, "steps": body.steps, **inputs},
-            lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket, inputs=inputs),
+            # the fields that are set, so that requests of earlier versions keep their fingerprints
+            {"session_id": session_id, "ctrl": ctrl, "steps": steps, **inputs, **control.to_dict()},
+            lambda ticket: self.service.sessions.step(
+                session_id, ctrl, steps, ticket, inputs=inputs, control=control
+            ),
             answers.session_state,
             replay=_session_state,
         )
         if not body.measure:
             return found
         # at the state of the answer, which other calls cannot change
-        forces = {name: array for name, array in inputs.items() if name not in MOCAP_INPUTS}
-        source = Source(session_id=session_id, ctrl=ctrl, state=found, inputs=forces)
+        source = Source(
+            session_id=session_id,
+            ctrl=found["ctrl"] if control.has_controller or ctrl.ndim == 3 else ctrl,
+            state=found,
+            inputs=_last_forces(inputs),
+        )
         return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     async def get_state(self, session_id: str) -> Document:
@@ -175,7 +189,8 @@ class SessionVerbs(ServiceVerbs):
     async def set_state(self, session_id: str, body: SetStateInputs) -> Document:
         qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
         count, counts = body.step_count, array("step_counts", body.step_counts)
-        mocap = _mocap(body)
+        mocap, ctrl = _mocap(body), array("ctrl", body.ctrl)
+        last = {} if ctrl is None else {"ctrl": ctrl}
         return await self._once(
             body.request_id,
             "SetState",
@@ -186,9 +201,10 @@ class SessionVerbs(ServiceVerbs):
                 "step_count": count,
                 "step_counts": counts,
                 **mocap,
+                **last,
             },
             lambda ticket: self.service.sessions.set_state(
-                session_id, qpos, qvel, count, counts, ticket, mocap=mocap
+                session_id, qpos, qvel, count, counts, ticket, mocap=mocap, **last
             ),
             answers.session_state,
             replay=_session_state,
@@ -234,6 +250,16 @@ def _mocap(body: ResetInputs | SetStateInputs) -> dict[str, np.ndarray]:
     """Return the poses of mocap bodies that are set, by name."""
     given = {name: array(name, getattr(body, name)) for name in MOCAP_INPUTS}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _last_forces(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the applied forces of the last steps."""
+    forces = {name: inputs[name] for name in ("qfrc_applied", "xfrc_applied") if name in inputs}
+    axes = {"qfrc_applied": 1, "xfrc_applied": 2}
+    return {
+        name: array[:, -1] if array.ndim == axes[name] + 2 and array.shape[1] else array
+        for name, array in forces.items()
+    }
 
 
 async def _session_state(known: Document) -> Document:

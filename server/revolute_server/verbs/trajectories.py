@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from revolute.contract.arrays import repeated_controls
-from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
@@ -23,11 +22,12 @@ from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
-    NUMBER_OR_NUMBERS,
+    NAMES,
     REQUEST_ID,
     AnyShape,
     Array,
     Body,
+    Controlled,
     Deletion,
     OptionalArray,
     Request,
@@ -49,31 +49,7 @@ _EXAMPLE_ROLLOUT: dict[str, Any] = {
 }
 
 
-class Feedback(Body):
-    """Linear feedback."""
-
-    example = {"gain": [[-1.0, -10.0, -1.0, -2.0]], "qpos": [0.0, 0.0], "qvel": [0.0, 0.0]}
-
-    gain: Array
-    qpos: Array
-    qvel: Array
-
-
-class Policy(Body):
-    """A network that acts as the policy."""
-
-    example = {"weights": [0.0, 1.0, 0.0], "sizes": [2, 1], "observe": ["qvel"], "activation": "tanh"}
-
-    weights: Array
-    sizes: list[int]
-    observe: list[str]
-    activation: str = ""
-    scale: Annotated[Any, WithJsonSchema({"anyOf": [*NUMBER_OR_NUMBERS["anyOf"], {"type": "null"}]})] = None
-    squash: bool = False
-    goal: OptionalArray = None
-
-
-class RolloutInputs(StepInputArrays):
+class RolloutInputs(Controlled):
     """Inputs of a rollout."""
 
     example = {
@@ -91,32 +67,7 @@ class RolloutInputs(StepInputArrays):
     states: str | None = None
     request_id: str = REQUEST_ID
     forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
-    hold: int | None = None
-    feedback: Feedback | None = None
-    policy: Policy | None = None
-    measure: list[str] = []
-
-    @property
-    def control(self) -> Control:
-        """How the rows of ctrl act.
-
-        Raises:
-            ArgumentError: one of these fields is wrong.
-        """
-        return _control(self)
-
-
-def _applied(body: CheckGradientInputs) -> dict[str, np.ndarray]:
-    forces = array("qfrc_applied", body.qfrc_applied)
-    return {} if forces is None else {"qfrc_applied": forces}
-
-
-def _control(body: RolloutInputs | CheckGradientInputs) -> Control:
-    inputs = body.step_inputs if isinstance(body, RolloutInputs) else _applied(body)
-    if body.hold is None and body.feedback is None and body.policy is None and not inputs:
-        return PLAIN
-    given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(body, name))}
-    return Control.from_dict({"hold": body.hold, **inputs, **given})
+    measure: list[str] = NAMES
 
 
 class StreamRolloutInputs(Body):
@@ -207,7 +158,7 @@ class MeasureInputs(Body):
     wrt: list[str] = []
 
 
-class CheckGradientInputs(Body):
+class CheckGradientInputs(Controlled):
     """The trajectory whose gradients to check; the server chooses fields that are not set."""
 
     example = {"model_id": EXAMPLE_MODEL, "steps": 10, "wrt": ["ctrl"]}
@@ -222,10 +173,6 @@ class CheckGradientInputs(Body):
     directions: int = 3
     seed: int = 0
     tolerance: float = 1e-5
-    hold: int | None = None
-    feedback: Feedback | None = None
-    policy: Policy | None = None
-    qfrc_applied: OptionalArray = None
 
 
 class ValueAndGradientInputs(Body):
@@ -278,6 +225,11 @@ class TrajectoryVerbs(ServiceVerbs):
         chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
         if body.forget:
             chosen["forget"] = body.forget
+        measured: dict[str, np.ndarray] = {}
+
+        async def inspect(simulated: Trajectory) -> None:
+            measured.update(await self._measured(Source(trajectory=simulated), body.measure))
+
         # the fields that are set, so that requests of earlier versions keep their fingerprints
         control = body.control
         given = {**chosen, **control.to_dict()}
@@ -290,6 +242,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     "checkpoints", "a policy that keeps states to measure at", "'none'"
                 )
             await self.service.measurements.check("measure", body.model_id, body.measure)
+            chosen["inspect"] = inspect
 
         async def replay(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
@@ -306,10 +259,14 @@ class TrajectoryVerbs(ServiceVerbs):
             record=_trajectory_id,
             replay=replay,
         )
-        if not body.measure:
-            return found
-        source = Source(trajectory_id=found["trajectory_id"])
-        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
+        if body.measure and not measured:
+            # the answer to a repeat
+            source = Source(trajectory_id=found["trajectory_id"])
+            measured = await self._measured(source, body.measure)
+        return {**found, "measured": measured}
+
+    def _measured(self, source: Source, names: list[str]) -> Awaitable[dict[str, np.ndarray]]:
+        return self.service.measurements.quantities(source, names)
 
     @takes(StreamRolloutInputs)
     async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
@@ -442,7 +399,7 @@ class TrajectoryVerbs(ServiceVerbs):
             wrt=body.wrt or None,
             seed=body.seed,
             tolerance=body.tolerance,
-            control=_control(body),
+            control=body.control,
         )
         return answers.gradient_report(found)
 

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from revolute.contract.controllers import MLP, PLAIN, Control
 from revolute.contract.errors import ArgumentError, CancelledError
 from revolute_engine import CancelToken, Engine, Model, load_model
 from revolute_server.compute import stepping
@@ -77,7 +78,7 @@ def test_the_state_before_is_never_changed(engine: Engine, model: Model) -> None
     np.testing.assert_array_equal(start.qpos, [[0.0]])
 
 
-@pytest.mark.parametrize("shape", [(2,), (3, 1), (1, 2), (2, 1, 1)])
+@pytest.mark.parametrize("shape", [(2,), (3, 1), (1, 2), (2, 1, 2), (3, 1, 1)])
 def test_controls_of_another_shape_are_refused(engine: Engine, model: Model, shape: tuple[int, ...]) -> None:
     start = stepping.start_state(engine, model, 2)
     with pytest.raises(ArgumentError, match=r"ctrl: expected shape \[batch=2, nu=1\]"):
@@ -127,3 +128,34 @@ def test_a_count_of_steps_stays_one_that_can_be_sent(engine: Engine, model: Mode
     first, second = stepping.advance_together(engine, model, calls, CancelToken())
     assert isinstance(first, stepping.State) and first.step_count == 3
     assert isinstance(second, ArgumentError) and second.argument == "steps"
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_steps_in_parts_are_those_of_one_rollout(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, constant: bool
+) -> None:
+    """Long steps are rollouts in parts; an environment that diverges in an early one stays so."""
+    ant = load_model("ant", contact_model="hard")
+    random = np.random.default_rng(0)
+    start = stepping.start_state(engine, ant, 3)
+    start = dataclasses.replace(start, qvel=start.qvel + np.array([[0.0], [1e200], [0.1]]))
+    ctrl = 0.1 * random.normal(size=(3, 6, ant.nu))
+    weights = [0.1 * random.normal(size=(ant.nu, ant.nv + ant.nu)), np.zeros(ant.nu)]
+    policy = MLP(weights, ["qvel", "previous_ctrl"])
+    params = {"body_mass": ant.body_mass * random.uniform(0.9, 1.1, (3, 1))}
+    start = dataclasses.replace(start, params=params)
+    control = PLAIN if constant else Control(hold=2, policy=policy)
+    given = ctrl[:, 0] if constant else ctrl
+    whole = stepping.advance(engine, ant, start, given, 12, CancelToken(), {}, control)
+    monkeypatch.setattr(stepping, "_CONTROLS", 4 * ctrl[:, 0].size)
+    monkeypatch.setattr(stepping, "_HELD", 5)
+    parts = stepping.advance(engine, ant, start, given, 12, CancelToken(), {}, control)
+    rows = np.repeat(ctrl[:, :1], 6, axis=1) if constant else ctrl
+    rollout = engine.rollout(
+        ant, start.qpos, start.qvel, rows, control=dataclasses.replace(control, hold=2), params=params
+    )
+    for found in (whole, parts):
+        np.testing.assert_array_equal(found.qpos[[0, 2]], rollout.final_qpos[[0, 2]])
+        np.testing.assert_array_equal(found.ctrl[[0, 2]], rollout.ctrl[[0, 2], -1])
+        assert found.status.tolist() == [0, 1, 0] and np.isnan(found.qpos[1]).all()
+        assert np.isnan(found.qvel[1]).all() and not found.ctrl[1].any()

@@ -19,7 +19,7 @@ from revolute_server.verbs import Verbs
 from ..conftest import CART
 
 BATCH = 10_000
-STATE_BYTES = BATCH * (8 + 8 + 4 + 3 * 8)
+STATE_BYTES = BATCH * (8 + 8 + 8 + 4 + 3 * 8)
 MEMORY = 4 * 1024**2
 
 

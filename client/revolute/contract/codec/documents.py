@@ -7,17 +7,61 @@ not stored in the message but returned by field path, as `parts` sends and recei
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from ..v1 import tensor_pb2, trajectory_pb2
 
-_TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
-_BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
-_ENTRY_LIST = trajectory_pb2.EntryList.DESCRIPTOR.full_name
+
+class Kind(Enum):
+    """What a field of a message stands for in a document."""
+
+    PLAIN = "numbers and strings, also lists of them"
+    MAP = "arrays by name"
+    ARRAY = "an array or bytes, a Tensor or Blob"
+    ENTRIES = "an EntryList"
+    LIST = "a list of documents"
+    DOCUMENT = "a document"
+
+
+class Field(NamedTuple):
+    """What is known of a field of a message."""
+
+    name: str
+    kind: Kind
+    is_repeated: bool
+    has_presence: bool
+
+
+_OF_MESSAGES = {
+    tensor_pb2.Tensor.DESCRIPTOR.full_name: Kind.ARRAY,
+    tensor_pb2.Blob.DESCRIPTOR.full_name: Kind.ARRAY,
+    trajectory_pb2.EntryList.DESCRIPTOR.full_name: Kind.ENTRIES,
+}
+
+
+@functools.cache
+def fields_of(descriptor: Descriptor) -> dict[str, Field]:
+    """Return the fields of a kind of message by name, in their order; descriptors are slow to ask."""
+    return {field.name: _field(field) for field in descriptor.fields}
+
+
+def _field(field: Any) -> Field:
+    if field.message_type is None:
+        kind = Kind.PLAIN
+    elif field.message_type.GetOptions().map_entry:
+        kind = Kind.MAP
+    elif field.is_repeated:
+        kind = Kind.LIST
+    else:
+        kind = _OF_MESSAGES.get(field.message_type.full_name, Kind.DOCUMENT)
+    return Field(field.name, kind, field.is_repeated, field.has_presence)
 
 
 def fill_message(message: Message, document: Mapping[str, Any]) -> dict[str, np.ndarray | bytes]:
@@ -49,65 +93,56 @@ def read_message(message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fill(message: Any, document: Mapping[str, Any], prefix: str, values: dict[str, Any]) -> None:
+    fields = fields_of(message.DESCRIPTOR)
     for name, value in document.items():
         if value is None:
             continue
-        field = message.DESCRIPTOR.fields_by_name[name]
-        path = f"{prefix}{name}"
-        if field.message_type is None:
-            _set_plain(message, field, name, value)
-        elif field.message_type.GetOptions().map_entry:
-            place = getattr(message, name)
+        field, path = fields[name], f"{prefix}{name}"
+        if field.kind is Kind.PLAIN:
+            if field.is_repeated:
+                getattr(message, name).extend(value)
+            else:
+                setattr(message, name, value)
+            continue
+        place = getattr(message, name)
+        if field.kind is Kind.ARRAY:
+            place.SetInParent()
+            values[path] = value.encode() if isinstance(value, str) else value
+        elif field.kind is Kind.MAP:
             for key, entry in value.items():
                 place[key].SetInParent()
                 values[f"{path}.{key}"] = entry
-        elif field.is_repeated:
+        elif field.kind is Kind.LIST:
             for position, entry in enumerate(value):
-                _fill(getattr(message, name).add(), entry, f"{path}.{position}.", values)
+                _fill(place.add(), entry, f"{path}.{position}.", values)
+        elif field.kind is Kind.ENTRIES:
+            place.SetInParent()
+            place.entries.extend(value)
         else:
-            getattr(message, name).SetInParent()
-            _fill_nested(getattr(message, name), value, path, values)
-
-
-def _fill_nested(message: Any, value: Any, path: str, values: dict[str, Any]) -> None:
-    kind = message.DESCRIPTOR.full_name
-    if kind in (_TENSOR, _BLOB):
-        values[path] = value.encode() if isinstance(value, str) else value
-    elif kind == _ENTRY_LIST:
-        message.entries.extend(value)
-    else:
-        _fill(message, value, f"{path}.", values)
-
-
-def _set_plain(message: Any, field: Any, name: str, value: Any) -> None:
-    if field.is_repeated:
-        getattr(message, name).extend(value)
-    else:
-        setattr(message, name, value)
+            place.SetInParent()
+            _fill(place, value, f"{path}.", values)
 
 
 def _read(message: Any, prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {}
-    for field in message.DESCRIPTOR.fields:
-        if field.has_presence and not message.HasField(field.name):
+    for name, kind, is_repeated, has_presence in fields_of(message.DESCRIPTOR).values():
+        if has_presence and not message.HasField(name):
             continue
-        value = getattr(message, field.name)
-        path = f"{prefix}{field.name}"
-        if field.message_type is None:
-            document[field.name] = list(value) if field.is_repeated else value
-        elif field.message_type.GetOptions().map_entry:
-            document[field.name] = {key: values[f"{path}.{key}"] for key in sorted(value)}
-        elif field.is_repeated:
-            document[field.name] = [
+        path = f"{prefix}{name}"
+        if kind is Kind.ARRAY:
+            document[name] = values[path]
+            continue
+        value = getattr(message, name)
+        if kind is Kind.PLAIN:
+            document[name] = list(value) if is_repeated else value
+        elif kind is Kind.MAP:
+            document[name] = {key: values[f"{path}.{key}"] for key in sorted(value)}
+        elif kind is Kind.LIST:
+            document[name] = [
                 _read(entry, f"{path}.{position}.", values) for position, entry in enumerate(value)
             ]
+        elif kind is Kind.ENTRIES:
+            document[name] = list(value.entries)
         else:
-            document[field.name] = _read_nested(value, path, values)
+            document[name] = _read(value, f"{path}.", values)
     return document
-
-
-def _read_nested(message: Any, path: str, values: Mapping[str, Any]) -> Any:
-    kind = message.DESCRIPTOR.full_name
-    if kind in (_TENSOR, _BLOB):
-        return values[path]
-    return list(message.entries) if kind == _ENTRY_LIST else _read(message, f"{path}.", values)

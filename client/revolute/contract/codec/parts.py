@@ -17,6 +17,7 @@ from ..errors import ArgumentError, LimitError
 from ..v1 import tensor_pb2
 from . import tensor as tensors
 from .buffers import BUFFERS
+from .documents import Kind, fields_of
 
 CHUNK_BYTES = 1000 * 1024
 """Largest payload of a sent part in bytes. The part itself is at most 1 MiB."""
@@ -27,8 +28,8 @@ _FREE_CHUNKS, _CHUNK_LEAST = 1000, 1024
 _NUMBERS_PER_ENTRY = 100
 """Reading this many numbers of a list takes about as long as reading one other entry."""
 
-_TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
-_BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
+_COPIED_BYTES = 4096
+"""Arrays up to this size are copied once more with their message, which is faster than to find them again."""
 
 Value = np.ndarray | bytes
 
@@ -56,6 +57,7 @@ def to_parts(
     inline, later = _split(start, values, chunk_bytes)
     part: Any = part_type(**{first: start})
     for path, view in inline:
+        # here, so that the copy above is one of small fields
         locate(getattr(part, first), path).data = view.tobytes()
     yield part
     for path, offset, data in _pieces(later, chunk_bytes):
@@ -73,15 +75,18 @@ def count_entries(message: Any, most: int) -> int:
         most: counting stops above this number.
     """
     count = 0
-    for field, value in message.ListFields():
-        if field.message_type is None:
+    fields = fields_of(message.DESCRIPTOR)
+    for descriptor, value in message.ListFields():
+        field = fields[descriptor.name]
+        if field.kind is Kind.PLAIN:
             if field.is_repeated:
-                count += len(value) // (1 if field.type == field.TYPE_STRING else _NUMBERS_PER_ENTRY)
+                is_text = descriptor.type == descriptor.TYPE_STRING
+                count += len(value) // (1 if is_text else _NUMBERS_PER_ENTRY)
             continue
         children: Iterable[Any] = (value,)
         if field.is_repeated:
             count += len(value)
-            children = value.values() if is_map(field) else value
+            children = value.values() if field.kind is Kind.MAP else value
         if count > most:
             return count
         for child in children:
@@ -232,18 +237,21 @@ def read_values(message: Any) -> dict[str, Any]:
     return {path: field.value() for path, field in fields.items()}
 
 
+_NO_BYTES = np.empty(0, np.uint8)
+
+
 class _Field:
     """A Tensor or Blob whose bytes are arriving."""
 
     def __init__(self, path: str, message: Any) -> None:
         self._path = path
         self._message = message
-        self._is_tensor = message.DESCRIPTOR.full_name == _TENSOR
+        self._is_tensor = isinstance(message, tensor_pb2.Tensor)
         self.size = tensors.declared_bytes(path, message) if self._is_tensor else message.size
         if self.size < 0:
             raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
         self.is_shared = self._is_tensor and message.HasField("shared")
-        self._buffer = np.empty(0, np.uint8)
+        self._buffer = _NO_BYTES
         self._filled = 0
 
     @property
@@ -318,8 +326,12 @@ def _split(
     inline: list[tuple[str, memoryview]] = []
     later: list[tuple[str, memoryview]] = []
     for path, value in values.items():
-        size, view = declare(locate(start, path), value)
-        if size <= budget:
+        place = locate(start, path)
+        size, view = declare(place, value)
+        if size <= _COPIED_BYTES and size <= budget:
+            place.data = view.tobytes()
+            budget -= size
+        elif size <= budget:
             inline.append((path, view))
             budget -= size
         else:
@@ -337,11 +349,12 @@ def _pieces(later: list[tuple[str, memoryview]], size: int) -> Iterator[tuple[st
 def declare(message: Any, value: Value) -> tuple[int, memoryview]:
     """Set dtype and shape of a Tensor, or the size of a Blob; return the byte count and a view of the
     bytes."""
-    if message.DESCRIPTOR.full_name == _TENSOR:
+    if isinstance(message, tensor_pb2.Tensor):
         array = tensors.wire_array(np.asarray(value))
         message.dtype = array.dtype.str
         message.shape[:] = array.shape
-        return array.nbytes, _bytes_of(array)
+        size = array.nbytes
+        return size, memoryview(array.tobytes()) if size <= _COPIED_BYTES else _bytes_of(array)
     content = bytes(value)
     message.size = len(content)
     return len(content), memoryview(content)
@@ -360,13 +373,13 @@ def locate(message: Any, path: str) -> Any:
         path: names of fields, positions in lists and keys of maps, joined by dots.
     """
     name, _, rest = path.partition(".")
-    field = message.DESCRIPTOR.fields_by_name[name]
+    field = fields_of(message.DESCRIPTOR)[name]
     value = getattr(message, name)
-    if is_map(field):
+    if field.kind is Kind.MAP:
         value = value[rest]
         value.SetInParent()
         return value
-    if field.is_repeated:
+    if field.kind is Kind.LIST:
         position, _, rest = rest.partition(".")
         value = value[int(position)]
     else:
@@ -376,23 +389,17 @@ def locate(message: Any, path: str) -> Any:
 
 def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the path and message of every set Tensor and Blob."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        path = f"{prefix}{field.name}"
-        if is_map(field):
-            children = [(f"{path}.{key}", value[key]) for key in sorted(value)]
-        elif field.is_repeated:
-            children = [(f"{path}.{position}", child) for position, child in enumerate(value)]
-        else:
-            children = [(path, value)]
-        for child_path, child in children:
-            if child.DESCRIPTOR.full_name in (_TENSOR, _BLOB):
-                yield child_path, child
-            else:
-                yield from _walk(child, f"{child_path}.")
-
-
-def is_map(field: Any) -> bool:
-    """Return whether a field is a map."""
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+    fields = fields_of(message.DESCRIPTOR)
+    for descriptor, value in message.ListFields():
+        name, kind = descriptor.name, fields[descriptor.name].kind
+        path = f"{prefix}{name}"
+        if kind is Kind.ARRAY:
+            yield path, value
+        elif kind is Kind.MAP:
+            for key in sorted(value):
+                yield f"{path}.{key}", value[key]
+        elif kind is Kind.LIST:
+            for position, child in enumerate(value):
+                yield from _walk(child, f"{path}.{position}.")
+        elif kind is Kind.DOCUMENT:
+            yield from _walk(value, f"{path}.")

@@ -14,7 +14,8 @@ import numpy as np
 from ..errors import ArgumentError
 from ..v1 import tensor_pb2
 
-WIRE_DTYPES = ("<f8", "<f4", "<i4", "<i8")
+_ITEM_BYTES = {"<f8": 8, "<f4": 4, "<i4": 4, "<i8": 8}
+WIRE_DTYPES = tuple(_ITEM_BYTES)
 
 MOST_AXES = 8
 """Largest number of axes of an array on the wire; the protocol needs four."""
@@ -32,8 +33,8 @@ def wire_array(array: np.ndarray) -> np.ndarray:
     Raises:
         ArgumentError: no wire dtype holds the values.
     """
-    flags = array.flags
-    if array.dtype.str in WIRE_DTYPES and array.dtype.str != "<f4" and flags.c_contiguous and flags.aligned:
+    flags, text = array.flags, array.dtype.str
+    if text in _ITEM_BYTES and text != "<f4" and flags.c_contiguous and flags.aligned:
         return array
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and size <= 8:
@@ -61,12 +62,16 @@ def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
     Raises:
         ArgumentError: the dtype is not one of WIRE_DTYPES, an axis is negative, or there are too many.
     """
-    if tensor.dtype not in WIRE_DTYPES:
+    size, shape = _ITEM_BYTES.get(tensor.dtype), tuple(tensor.shape)
+    if size is None:
         raise ArgumentError.expected(f"{name}.dtype", f"one of {', '.join(WIRE_DTYPES)}", repr(tensor.dtype))
-    if len(tensor.shape) <= MOST_AXES and any(length < 0 for length in tensor.shape):
-        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape))
-    check_axes(f"{name}.shape", tensor.shape)
-    return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+    # the usual case, faster than the checks below
+    if len(shape) <= MOST_AXES and min(shape, default=1) > 0:
+        return prod(shape) * size
+    if len(shape) <= MOST_AXES and any(length < 0 for length in shape):
+        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(shape))
+    check_axes(f"{name}.shape", shape)
+    return prod(shape) * size
 
 
 def check_axes(name: str, shape: Sequence[int]) -> None:
@@ -108,6 +113,8 @@ def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:
 def array_from_bytes(tensor: tensor_pb2.Tensor, data: bytearray | np.ndarray) -> np.ndarray:
     """Return `data` as an array with the dtype and shape of `tensor`; float32 is widened to float64."""
     array = np.frombuffer(data, dtype=tensor.dtype).reshape(tuple(tensor.shape))
+    if array.dtype.isnative and array.dtype.str != "<f4":
+        return array
     native = np.dtype("=f8") if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
     return array.astype(native, copy=False)
 

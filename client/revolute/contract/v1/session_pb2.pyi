@@ -98,7 +98,7 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured", "mocap_pos", "mocap_quat")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured", "mocap_pos", "mocap_quat", "ctrl")
     class MeasuredEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +117,7 @@ class SessionState(_message.Message):
     MEASURED_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     time: float
@@ -128,7 +129,8 @@ class SessionState(_message.Message):
     measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")
@@ -173,7 +175,7 @@ class StepRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[StepInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class StepInputs(_message.Message):
-    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "hold", "feedback", "policy")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +185,9 @@ class StepInputs(_message.Message):
     XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     ctrl: _tensor_pb2.Tensor
     steps: int
@@ -192,7 +197,10 @@ class StepInputs(_message.Message):
     xfrc_applied: _tensor_pb2.Tensor
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    hold: int
+    feedback: _trajectory_pb2.Feedback
+    policy: _trajectory_pb2.Policy
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[_trajectory_pb2.Feedback, _Mapping]] = ..., policy: _Optional[_Union[_trajectory_pb2.Policy, _Mapping]] = ...) -> None: ...
 
 class StepResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -225,7 +233,7 @@ class SetStateRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SetStateInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class SetStateInputs(_message.Message):
-    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id", "step_counts", "mocap_pos", "mocap_quat")
+    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id", "step_counts", "mocap_pos", "mocap_quat", "ctrl")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
@@ -234,6 +242,7 @@ class SetStateInputs(_message.Message):
     STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -242,7 +251,8 @@ class SetStateInputs(_message.Message):
     step_counts: _tensor_pb2.Tensor
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SetStateResponse(_message.Message):
     __slots__ = ("start", "chunk")

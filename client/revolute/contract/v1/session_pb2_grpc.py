@@ -138,8 +138,7 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Step(self, request_iterator, context):
-        """Steps all environments with constant controls. All or nothing: a call that fails or is cancelled does not change the
-        state. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """Steps all environments. All or nothing: a call that fails or is cancelled does not change the state. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

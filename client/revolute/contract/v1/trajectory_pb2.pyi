@@ -639,7 +639,7 @@ class CheckGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[CheckGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class CheckGradientInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance", "hold", "feedback", "policy", "qfrc_applied")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance", "hold", "feedback", "policy", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -661,6 +661,9 @@ class CheckGradientInputs(_message.Message):
     FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -675,7 +678,10 @@ class CheckGradientInputs(_message.Message):
     feedback: Feedback
     policy: Policy
     qfrc_applied: _tensor_pb2.Tensor
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckGradientResponse(_message.Message):
     __slots__ = ("report",)

@@ -84,7 +84,7 @@ def check_gradient(
         seed: seed of all random numbers.
         tolerance: largest relative error of a derivative.
         progress: called before each input with its name, its index and the number of inputs.
-        control: how the rows of ctrl act: hold, feedback, policy and applied forces, without a batch axis.
+        control: how the rows of ctrl act: hold, feedback, policy and inputs of steps, without a batch axis.
             Their arrays are inputs too, by their names in `wrt`.
         cancel: token whose `cancel()` stops the call.
 

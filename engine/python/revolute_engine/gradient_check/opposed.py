@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.controllers import Control
 from revolute.contract.tangents import pull, rate
 
 from .. import native
@@ -134,11 +134,11 @@ def _products(
         params[name] = np.broadcast_to(derivative.value, direction.shape)
         tangents["params_tan"] = {name: direction}
         by.append(name)
-    control, forces = PLAIN, derivative.forces(times)
-    if forces is not None:
-        control = Control(qfrc_applied=forces[0][:, None])
-        tangents["control_tan"] = {"qfrc_applied": forces[1][:, None]}
-        by.append("qfrc_applied")
+    inputs = derivative.inputs(times)
+    control = Control.of(**{each: value[:, None] for each, (value, _) in inputs.items()})
+    if inputs:
+        tangents["control_tan"] = {each: moves[:, None] for each, (_, moves) in inputs.items()}
+        by += inputs
     step = engine.rollout(model, qpos, qvel, ctrl[:, None], params=params, control=control, cancel=cancel)
     products = _Products(len(times))
     if (np.atleast_1d(step.status) != OK).any():
@@ -151,8 +151,8 @@ def _products(
     products.add_backward(gradient["qvel"], jvp.qvel[times])
     if ctrl_tan.any():
         products.add_backward(gradient["ctrl"][:, 0], ctrl_tan)
-    if forces is not None:
-        products.add_backward(gradient["qfrc_applied"][:, 0], forces[1])
+    for each, (_, moves) in inputs.items():
+        products.add_backward(gradient[each][:, 0], moves)
     if name in PARAMETERS:
         products.add_backward(gradient[name], direction)
     products.add_forward(weights[0], rate(model, step.qpos[:, 1], pushed.qpos[:, 1]))

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.controllers import STEP_INPUTS, Control
 from revolute.contract.tangents import difference, move
 
 from .. import native
+from .._controllers import AXES_OF_OWN
 from .._engine import Engine
 from .._model import Model
 from .._results import OK, Jvp, Rollout
@@ -100,22 +101,22 @@ class ForwardDerivative:
         periods = times // self.rollout.control.hold
         return self.rollout.ctrl[periods], self.jvp.ctrl[periods]
 
-    def forces(self, times: Steps) -> tuple[Float64Array, Float64Array] | None:
-        """Return the applied forces of some steps, and their tangents: [steps, nv] each; None without."""
-        given = self.rollout.control.qfrc_applied
-        if given is None:
-            return None
-        shape = (len(self.rollout.ctrl), given.shape[-1])
-        moves = self.direction if self.name == "qfrc_applied" else np.zeros(shape[-1])
-        periods = times // self.rollout.control.hold
-        return np.broadcast_to(given, shape)[periods], np.broadcast_to(moves, shape)[periods]
+    def inputs(self, times: Steps) -> dict[str, tuple[Float64Array, Float64Array]]:
+        """Return the inputs of some steps and their tangents by name, of `STEP_INPUTS`: [steps, …] each."""
+        periods, found = times // self.rollout.control.hold, {}
+        for name, given in self.rollout.control.inputs.items():
+            own = given.shape[given.ndim - AXES_OF_OWN[name] :]
+            shape = (len(self.rollout.ctrl), *own)
+            moves = self.direction if self.name == name else np.zeros(own)
+            found[name] = np.broadcast_to(given, shape)[periods], np.broadcast_to(moves, shape)[periods]
+        return found
 
     def lengths(self) -> Float64Array:
         """Return the length of the direction of each step: of state, controls and parameters."""
         lengths = np.maximum(np.abs(self.jvp.qpos[:-1]).max(axis=1), np.abs(self.jvp.qvel[:-1]).max(axis=1))
         controls = _relative(self.controls(np.arange(self.rollout.steps))[1], self.ctrl_scale)
         lengths = np.maximum(lengths, np.abs(controls).max(axis=1, initial=0.0))
-        if self.name in PARAMETERS or self.name == "qfrc_applied":
+        if self.name in PARAMETERS or self.name in STEP_INPUTS:
             lengths = np.maximum(lengths, np.abs(_relative(self.direction, self.scale)).max())
         return lengths
 
@@ -320,15 +321,16 @@ class _Line:
         random = np.random.default_rng(int(time))
         qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
         qpos, qvel = nudged(self._model, qpos, qvel, self._speed, random)
-        one, control = np.array([time]), PLAIN
+        one = np.array([time])
         ctrl = np.broadcast_to(self._derivative.controls(one)[0], (_NUDGES, 1, self._model.nu))
-        forces = self._derivative.forces(one)
-        if forces is not None:
-            # an axis per environment, as for the tangents
-            control = Control(qfrc_applied=np.repeat(forces[0][None], _NUDGES, axis=0))
+        # an axis per environment, as for the tangents
+        given = {
+            name: np.repeat(value[None], _NUDGES, axis=0)
+            for name, (value, _) in self._derivative.inputs(one).items()
+        }
         params = self._params(np.zeros(_NUDGES))
         ends = self._engine.rollout(
-            self._model, qpos, qvel, ctrl, params=params, control=control, cancel=self._cancel
+            self._model, qpos, qvel, ctrl, params=params, control=Control.of(**given), cancel=self._cancel
         )
         return self._push(ends, np.full(_NUDGES, k))
 
@@ -343,10 +345,9 @@ class _Line:
         controls = derivative.controls(times)[1]
         if controls.any():
             tangents["ctrl_tan"] = (controls * column)[:, None]
-        if derivative.name == "qfrc_applied":
-            forces = derivative.forces(times)
-            assert forces is not None
-            tangents["control_tan"] = {"qfrc_applied": (forces[1] * column)[:, None]}
+        if derivative.name in STEP_INPUTS:
+            moves = derivative.inputs(times)[derivative.name][1]
+            tangents["control_tan"] = {derivative.name: (moves * _as_wide(column[:, 0], moves))[:, None]}
         if derivative.name in PARAMETERS:
             along = column.reshape(-1, *[1] * derivative.direction.ndim) * derivative.direction
             tangents["params_tan"] = {derivative.name: along}
@@ -375,20 +376,24 @@ class _Line:
         qvel = rollout.qvel[times] + column * jvp.qvel[times]
         ctrl, ctrl_tan = derivative.controls(times)
         moved = ctrl + column * ctrl_tan
-        control, forces = PLAIN, derivative.forces(times)
-        if forces is not None:
-            control = Control(
-                qfrc_applied=(forces[0] + column * forces[1]).reshape(factors.size, 1, model.nv)
-            )
+        given = {
+            name: (value + _as_wide(factors, moves) * moves).reshape(factors.size, 1, *moves.shape[1:])
+            for name, (value, moves) in derivative.inputs(times).items()
+        }
         return self._engine.rollout(
             model,
             qpos.reshape(-1, model.nq),
             qvel.reshape(-1, model.nqvel),
             moved.reshape(factors.size, 1, model.nu),
             params=self._params(factors.ravel()),
-            control=control,
+            control=Control.of(**given),
             cancel=self._cancel,
         )
+
+
+def _as_wide(factors: Float64Array, rows: Float64Array) -> Float64Array:
+    """Return factors [..., n] with further axes, for rows [n, …]."""
+    return factors.reshape(*factors.shape, *[1] * (rows.ndim - 1))
 
 
 def _at(values: Float64Array, index: Steps) -> Float64Array:

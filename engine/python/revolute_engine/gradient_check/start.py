@@ -13,13 +13,14 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.controllers import PLAIN, STEP_INPUTS, Control
 from revolute.contract.tangents import move, normalized
 
 from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
 from ..parameters import PARAMETERS, default_parameter, parameters_of
+from ..step_inputs import input_shape
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -246,10 +247,20 @@ def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
     return 0.1 * (inertia * scalar_dofs)[model.arrays["jnt_dofadr"]]
 
 
+def _input_scale(model: Model, name: str, start: Trajectory) -> Float64Array:
+    """Return the scale of one row of an input of steps: small accelerations, and for poses 1."""
+    if name == "qfrc_applied":
+        return _ACCELERATION * inertia_diagonal(model, start.qpos)
+    if name == "xfrc_applied":
+        inertia = model.arrays["body_inertia"].max(axis=1)
+        return _ACCELERATION * np.repeat(np.stack([model.body_mass, inertia], axis=1), 3, axis=1)
+    return np.ones(input_shape(model, name))
+
+
 def _control_scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Float64Array:
     """Return the scale of an array of a controller."""
-    if name == "qfrc_applied":
-        return np.broadcast_to(_ACCELERATION * inertia_diagonal(model, start.qpos), value.shape)
+    if name in STEP_INPUTS:
+        return np.broadcast_to(_input_scale(model, name, start), value.shape)
     if name == "feedback.qpos":
         return np.ones((*value.shape[:-1], model.nv))
     if name == "feedback.qvel":
