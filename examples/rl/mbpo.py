@@ -1,0 +1,264 @@
+"""Model-based policy optimization (MBPO): soft actor-critic on real and imagined transitions.
+
+Each round acts in the environments, fits an ensemble of networks to what happened, imagines short rollouts that
+start from real states, and updates critics and policy on both kinds of transitions:
+
+    Q(s, a)  <-  r + gamma V(s'),   V(s') = min Q'(s', a') - alpha log pi(a' | s'),  a' ~ pi(s')      (1)
+    policy loss = mean(alpha log pi(a | s) - min Q(s, a)),  a ~ pi(s)                                 (2)
+
+With *policy enhancement* the simulator's derivatives stand in for those of Q, at real states:
+
+    policy loss = mean(alpha log pi(a | s) - g . a),  g = dr/da + gamma (ds'/da)^T dV/ds'             (3)
+
+with g held constant. Sources: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019; Qiao, Liang, Koltun,
+Lin, Efficient Differentiable Simulation of Articulated Bodies, 2021.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from ensemble import Ensemble
+from networks import Actor, Critics
+from replay import Batch, Replay
+
+Value = Callable[[torch.Tensor], torch.Tensor]
+"""V of observations [batch, n], [batch]."""
+
+
+class Environments(Protocol):
+    """A batch of environments, and what of their physics is known to the agent."""
+
+    envs: int
+    obs_size: int
+    action_size: int
+    target_size: int
+
+    @property
+    def obs(self) -> torch.Tensor:
+        """What the agent sees now, [envs, obs_size]."""
+
+    def step(self, action: torch.Tensor) -> Batch:
+        """Act, and start again where an episode has ended.
+
+        Returns rows of obs, action, reward, next_obs, and `done`, 1 where nothing follows.
+        """
+
+    def targets(self, rows: Batch) -> torch.Tensor:
+        """Return what the ensemble is to predict from obs and action, [rows, target_size]."""
+
+    def imagine(self, obs: torch.Tensor, action: torch.Tensor, predicted: torch.Tensor) -> Batch:
+        """Return a transition as `step` does, from targets that the ensemble predicted."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the environments."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore it."""
+
+
+class Differentiable(Environments, Protocol):
+    """Environments that give policy enhancement its gradient."""
+
+    def action_gradient(self, rows: Batch, action: torch.Tensor, value: Value, gamma: float) -> torch.Tensor:
+        """Return g of (3) for actions in the real states of `rows`, [rows, action_size]."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of the algorithm.
+
+    Attributes:
+        hidden: width of policy and critics.
+        model_hidden: width of the ensemble's members.
+        batch: rows of an update.
+        round_steps: environment steps between fits of the ensemble.
+        model_updates: gradient steps of a fit.
+        updates_per_step: updates of critics and policy per environment step.
+        real_ratio: part of a batch that is real.
+        imagined: rollouts that are imagined each round.
+        horizon: steps of an imagined rollout, and its growth: first, last, from round, to round.
+        explore: environment steps with random actions at the start.
+        gamma: discount.
+        tau: step of the target critics.
+        learning_rate: of policy and critics.
+        target_entropy: of the policy.
+        alpha: first weight of the entropy.
+        enhance: whether the policy's loss is (3).
+        gradient_at: actions at which (3) takes its gradient: "policy", those of the present policy, or
+            "stored", those that were taken.
+    """
+
+    hidden: int = 128
+    model_hidden: int = 128
+    batch: int = 256
+    round_steps: int = 500
+    model_updates: int = 100
+    updates_per_step: float = 1.0
+    real_ratio: float = 0.5
+    imagined: int = 3000
+    horizon: tuple[int, int, int, int] = (1, 1, 1, 2)
+    explore: int = 500
+    gamma: float = 0.99
+    tau: float = 5e-3
+    learning_rate: float = 3e-4
+    target_entropy: float = -1.0
+    alpha: float = 0.1
+    enhance: bool = False
+    gradient_at: str = "policy"
+
+
+class MBPO:
+    """The learner: `round` acts and trains.
+
+    Args:
+        tasks: the environments; differentiable ones for policy enhancement.
+        settings: numbers of the algorithm.
+        capacity: real transitions that are kept.
+    """
+
+    def __init__(self, tasks: Any, settings: Settings, capacity: int = 200_000) -> None:
+        self.tasks, self.settings, s = tasks, settings, settings
+        self.actor = Actor(tasks.obs_size, tasks.action_size, s.hidden)
+        self.critics = Critics(tasks.obs_size, tasks.action_size, s.hidden)
+        self.targets = copy.deepcopy(self.critics).requires_grad_(False)
+        self.log_alpha = nn.Parameter(torch.tensor(s.alpha).log())
+        self.model = Ensemble(tasks.obs_size + tasks.action_size, tasks.target_size, s.model_hidden)
+        self.real, self.imagined = Replay(capacity), Replay(40 * s.imagined)
+        self.optimizers = [
+            torch.optim.Adam(parameters, lr=s.learning_rate, fused=True)
+            for parameters in (self.actor.parameters(), self.critics.parameters(), [self.log_alpha])
+        ]
+        self.rounds, self.owed = 0, 0.0
+
+    def round(self) -> dict[str, float]:
+        """Act for `round_steps` environment steps, and train in between; return numbers to log."""
+        numbers: dict[str, float] = {}
+        if self.rounds * self.settings.round_steps >= self.settings.explore:
+            numbers["model_error"] = self._fit()
+            self._imagine()
+        taken = 0
+        while taken < self.settings.round_steps:
+            exploring = self.rounds * self.settings.round_steps + taken < self.settings.explore
+            self._act(exploring)
+            taken += self.tasks.envs
+            if exploring or not self.imagined.size:
+                continue
+            self.owed += self.settings.updates_per_step * self.tasks.envs
+            while self.owed >= 1:
+                numbers |= self.update()
+                self.owed -= 1
+        self.rounds += 1
+        return numbers
+
+    @torch.no_grad()
+    def _act(self, exploring: bool) -> None:
+        action = self.actor(self.tasks.obs)[0]
+        if exploring:
+            action = 2 * torch.rand_like(action) - 1
+        self.real.add(self.tasks.step(action))
+
+    def _fit(self) -> float:
+        rows = self.real.all()
+        x = torch.cat([rows["obs"], rows["action"]], 1)
+        return self.model.fit(x, self.tasks.targets(rows), self.settings.model_updates)
+
+    @torch.no_grad()
+    def _imagine(self) -> None:
+        """Imagine rollouts from real states; one that ends goes on with another one's row."""
+        first, last, start, end = self.settings.horizon
+        share = min(max((self.rounds - start) / (end - start), 0.0), 1.0)
+        obs = self.real.sample(self.settings.imagined)["obs"]
+        for _ in range(round(first + share * (last - first))):
+            action = self.actor(obs)[0]
+            predicted = self.model.sample(torch.cat([obs, action], 1))
+            rows = self.tasks.imagine(obs, action, predicted)
+            self.imagined.add(rows)
+            going = (rows["done"] == 0).nonzero()[:, 0]
+            if not len(going):
+                return
+            obs = rows["next_obs"][going[torch.arange(len(obs)) % len(going)]]
+
+    def update(self) -> dict[str, float]:
+        """Update critics, policy, entropy's weight and target critics once."""
+        s = self.settings
+        real = self.real.sample(max(1, round(s.real_ratio * s.batch)))
+        fake = self.imagined.sample(s.batch - len(real["obs"]))
+        rows = {name: torch.cat([real[name], column]) for name, column in fake.items()}
+        critic_loss = self._update_critics(rows)
+        if s.enhance:
+            real = self.real.sample(s.batch)
+            entropy = self._update_actor(real["obs"], lambda action: self._enhanced(real, action))
+        else:
+            entropy = self._update_actor(
+                rows["obs"], lambda action: self.critics(rows["obs"], action).amin(0)
+            )
+        with torch.no_grad():
+            for target, source in zip(self.targets.parameters(), self.critics.parameters(), strict=True):
+                target.lerp_(source, s.tau)
+        return {"critic_loss": critic_loss, "entropy": entropy, "alpha": float(self.log_alpha.exp())}
+
+    def value(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return V of (1)."""
+        action, log_pi = self.actor(obs)
+        return self.targets(obs, action).amin(0) - self.log_alpha.detach().exp() * log_pi
+
+    def _update_critics(self, rows: Batch) -> float:
+        with torch.no_grad():
+            target = rows["reward"] + self.settings.gamma * (1 - rows["done"]) * self.value(rows["next_obs"])
+        loss = (self.critics(rows["obs"], rows["action"]) - target).square().mean(1).sum()
+        self._descend(1, loss)
+        return loss.item()
+
+    def _update_actor(self, obs: torch.Tensor, gain: Value) -> float:
+        action, log_pi = self.actor(obs)
+        self.critics.requires_grad_(False)
+        self._descend(0, (self.log_alpha.detach().exp() * log_pi - gain(action)).mean())
+        self.critics.requires_grad_(True)
+        entropy = -log_pi.detach().mean()
+        self._descend(2, self.log_alpha * (entropy - self.settings.target_entropy))
+        return entropy.item()
+
+    def _enhanced(self, rows: Batch, action: torch.Tensor) -> torch.Tensor:
+        """Return g . a of (3)."""
+        place = action.detach() if self.settings.gradient_at == "policy" else rows["action"]
+        g = self.tasks.action_gradient(rows, place, self.value, self.settings.gamma)
+        return (g * action).sum(1)
+
+    def _descend(self, which: int, loss: torch.Tensor) -> None:
+        optimizer = self.optimizers[which]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "actor": self.actor,
+            "critics": self.critics,
+            "targets": self.targets,
+            "model": self.model,
+            "model_optimizer": self.model.optimizer,
+            "real": self.real,
+            "imagined": self.imagined,
+            "tasks": self.tasks,
+            **{f"optimizer{number}": optimizer for number, optimizer in enumerate(self.optimizers)},
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs."""
+        state = {name: part.state_dict() for name, part in self._parts().items()}
+        return state | {"log_alpha": self.log_alpha.detach(), "rounds": self.rounds, "owed": self.owed}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        with torch.no_grad():
+            self.log_alpha.copy_(state["log_alpha"])
+        self.rounds, self.owed = state["rounds"], state["owed"]

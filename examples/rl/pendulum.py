@@ -1,0 +1,197 @@
+"""Swings up a chain of n links by MBPO, with and without policy enhancement.
+
+    python examples/rl/pendulum.py --out /tmp/three --links 3 --enhance
+
+The chain starts at rest, horizontal along +y, and has 100 steps of 1/60 s. An action in [-1, 1] is a torque of
+10 N m in each joint. With d the distance of the tip from the point straight above the base at height n / 2,
+
+    r_t = d_{t-1}^2 - d_t^2,   at the last step less d_T^2,                                  (1)
+
+so that a return is n^2 / 2 - 2 d_T^2. The agent sees cosine and sine of the links' angles, the joints'
+velocities, and the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import common
+import numpy as np
+import torch
+from mbpo import MBPO, Settings, Value
+from replay import Batch
+
+import revolute
+
+STEPS = 100
+_LINK = 0.5
+_SPEED = 10.0
+
+
+def chain(links: int) -> str:
+    """Return the MJCF of the chain; each link has its mass at its far end, the last one a tip of 0.01 kg."""
+    first = ("1", "0.00494875 0.00494174 0.002219")
+    other = ("2.16", "0.00539427 0.0048979 0.00311573")
+    inside = f'<body name="tip" pos="0 {_LINK} 0"><inertial pos="0 0 0" mass="0.01" diaginertia="1e-4 1e-4 1e-4"/></body>'
+    for number in reversed(range(links)):
+        mass, inertia = other if number else first
+        inside = f"""<body name="link{number}" pos="0 {_LINK if number else 0} 0">
+          <joint name="joint{number}" axis="1 0 0"/>
+          <inertial pos="0 {_LINK} 0" mass="{mass}" diaginertia="{inertia}"/>{inside}</body>"""
+    motors = "".join(f'<motor joint="joint{number}" gear="10" ctrlrange="-1 1"/>' for number in range(links))
+    return f"""<mujoco model="chain of {links}"><option timestep="{1 / 60!r}" gravity="0 0 -9.8"/>
+      <worldbody>{inside}</worldbody><actuator>{motors}</actuator></mujoco>"""
+
+
+def tip_distance2(qpos: torch.Tensor) -> torch.Tensor:
+    """Return the squared distance of the tip from its target, [batch]."""
+    angle = qpos.cumsum(1)
+    top = _LINK * qpos.shape[1]
+    return (_LINK * angle.cos().sum(1)).square() + (_LINK * angle.sin().sum(1) - top).square()
+
+
+class Chains:
+    """A batch of chains, in float64; see `mbpo.Differentiable`."""
+
+    def __init__(self, sim: revolute.Simulator, links: int, envs: int) -> None:
+        self.sim, self.links, self.envs = sim, links, envs
+        self.model = sim.load_model(chain(links))
+        self.obs_size, self.action_size, self.target_size = 3 * links + 1, links, 3 * links
+        self.qpos, self.qvel = (torch.zeros(envs, links, dtype=torch.float64) for _ in range(2))
+        self.frame = 0
+
+    @property
+    def obs(self) -> torch.Tensor:
+        """What the agent sees, [envs, 3 links + 1]."""
+        return self.observe(self.qpos, self.qvel, torch.full((self.envs, 1), self.frame))
+
+    def observe(self, qpos: torch.Tensor, qvel: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
+        """Return the observations of states; frames are [batch, 1]."""
+        angle = qpos.cumsum(1)
+        return torch.cat([angle.cos(), angle.sin(), qvel / _SPEED, frame / STEPS], 1).to(torch.float32)
+
+    def reward(self, before: torch.Tensor, after: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
+        """Return (1) of squared distances before and after a step to a frame, [batch]."""
+        return before - after - (frame >= STEPS) * after
+
+    def step(self, action: torch.Tensor) -> Batch:
+        """See `mbpo.Environments`; rows also have qpos, qvel and frame [rows, 1] before the action."""
+        before = self.qpos, self.qvel
+        rows = {"obs": self.obs, "action": action, "qpos": self.qpos, "qvel": self.qvel}
+        rows["frame"] = torch.full((self.envs, 1), float(self.frame))
+        trajectory = self.sim.rollout(self.model, *before, action[:, None], states="final", checkpoints="none")
+        self.qpos, self.qvel = (
+            torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel)
+        )
+        self.frame += 1
+        frame = rows["frame"][:, 0] + 1
+        rows["reward"] = self.reward(tip_distance2(before[0]), tip_distance2(self.qpos), frame)
+        rows["next_obs"], rows["done"] = self.obs, (frame >= STEPS).to(torch.float32)
+        if self.frame == STEPS:
+            self.qpos, self.qvel, self.frame = torch.zeros_like(self.qpos), torch.zeros_like(self.qvel), 0
+        return rows
+
+    def action_gradient(self, rows: Batch, action: torch.Tensor, value: Value, gamma: float) -> torch.Tensor:
+        """Return d (r + gamma V(s')) / d action: one step of the engine and its backward pass."""
+        control = action.to(torch.float64)[:, None]
+        with self.sim.rollout(self.model, rows["qpos"], rows["qvel"], control, states="final") as trajectory:
+            qpos, qvel = (
+                torch.from_numpy(np.array(x)).requires_grad_()
+                for x in (trajectory.final_qpos, trajectory.final_qvel)
+            )
+            frame = rows["frame"] + 1
+            reward = self.reward(torch.zeros(()), tip_distance2(qpos), frame[:, 0])
+            follows = gamma * (frame[:, 0] < STEPS) * value(self.observe(qpos, qvel, frame))
+            bars = torch.autograd.grad((reward + follows).sum(), (qpos, qvel))
+            found = trajectory.backward(*(bar[:, None] for bar in bars), times=[-1], wrt=["ctrl"])
+        return torch.from_numpy(found.ctrl[:, 0]).to(action.dtype)
+
+    def targets(self, rows: Batch) -> torch.Tensor:
+        """Return what the ensemble predicts: changes of all observed numbers but the time."""
+        return (rows["next_obs"] - rows["obs"])[:, :-1]
+
+    def imagine(self, obs: torch.Tensor, action: torch.Tensor, predicted: torch.Tensor) -> Batch:
+        """See `mbpo.Environments`; the reward (1) and the time are known."""
+        n = self.links
+        after = obs[:, :-1] + predicted
+        angle = torch.atan2(after[:, n : 2 * n], after[:, :n])
+        time = obs[:, -1:] + 1 / STEPS
+        next_obs = torch.cat([angle.cos(), angle.sin(), after[:, 2 * n :], time], 1)
+        frame = (time[:, 0] * STEPS).round()
+        distances = (self._observed_distance2(x) for x in (obs, next_obs))
+        reward, done = self.reward(*distances, frame), (frame >= STEPS).to(torch.float32)
+        return {"obs": obs, "action": action, "reward": reward, "next_obs": next_obs, "done": done}
+
+    def _observed_distance2(self, obs: torch.Tensor) -> torch.Tensor:
+        y, z = (_LINK * part.sum(1) for part in (obs[:, : self.links], obs[:, self.links : 2 * self.links]))
+        return y.square() + (z - _LINK * self.links).square()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"qpos": self.qpos, "qvel": self.qvel, "frame": self.frame}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore it."""
+        self.qpos, self.qvel, self.frame = state["qpos"], state["qvel"], state["frame"]
+
+
+def evaluate(sim: revolute.Simulator, links: int, learner: MBPO) -> float:
+    """Return the return of one episode without noise."""
+    chains = Chains(sim, links, 1)
+    with torch.no_grad():
+        return sum(float(chains.step(learner.actor.mean(chains.obs))["reward"]) for _ in range(STEPS))
+
+
+def settings(args: argparse.Namespace) -> Settings:
+    """Return the numbers that all chains share."""
+    return Settings(
+        hidden=args.hidden,
+        round_steps=STEPS * args.envs,
+        model_updates=args.model_updates,
+        updates_per_step=args.updates,
+        real_ratio=args.real,
+        explore=STEPS * args.envs,
+        gamma=1.0,
+        tau=args.tau,
+        learning_rate=args.lr,
+        target_entropy=args.entropy * args.links,
+        alpha=0.01,
+        enhance=args.enhance,
+        gradient_at=args.gradient_at,
+    )
+
+
+def main() -> None:
+    """Train."""
+    parser = common.flags(__doc__, steps=20_000)
+    parser.add_argument("--links", type=int, default=3)
+    parser.add_argument("--envs", type=int, default=5, help="chains that act at the same time")
+    parser.add_argument("--enhance", action="store_true", help="policy enhancement")
+    parser.add_argument("--gradient-at", choices=("policy", "stored"), default="policy")
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--updates", type=float, default=0.5)
+    parser.add_argument("--model-updates", type=int, default=50)
+    parser.add_argument("--real", type=float, default=0.5)
+    parser.add_argument("--entropy", type=float, default=-1.0)
+    parser.add_argument("--tau", type=float, default=0.01)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    args = parser.parse_args()
+    random = common.seed_all(args.seed)
+    torch.set_default_dtype(torch.float32)  # networks are most of the time here
+    sim = common.connect(args)
+    learner = MBPO(Chains(sim, args.links, args.envs), settings(args))
+    best = -np.inf
+    with common.Run(args, learner, random) as run:
+        while run.goes_on():
+            numbers = learner.round()
+            run.pause()
+            numbers["return"] = evaluate(sim, args.links, learner)
+            best = max(best, numbers["return"])
+            run.unpause()
+            run.log(numbers | {"best": best}, steps=learner.settings.round_steps)
+
+
+if __name__ == "__main__":
+    main()
