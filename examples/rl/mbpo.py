@@ -8,9 +8,11 @@ start from real states, and updates critics and policy on both kinds of transiti
 
 With *policy enhancement* the simulator's derivatives stand in for those of Q, at real states:
 
-    policy loss = mean(alpha log pi(a | s) - g . a),  g = dr/da + gamma (ds'/da)^T dV/ds'             (3)
+    policy loss = mean(alpha log pi(a | s) - g . a),  g = dr/da + gamma (ds'/da)^T v                  (3)
 
-with g held constant. Sources: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019; Qiao, Liang, Koltun,
+with g held constant. Here v is dV/ds', and (3) is taken at states of all times and actions of the present policy;
+or, with a trace k, v = (1 - k) dV/ds' + k dR/ds' with R the reward of the rest of the recorded episode, and (3) is
+taken at the states and actions of the last round. With k = 1, critics and ensemble have no part in it. Sources: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019; Qiao, Liang, Koltun,
 Lin, Efficient Differentiable Simulation of Articulated Bodies, 2021.
 """
 
@@ -30,6 +32,9 @@ from replay import Batch, Replay
 
 Value = Callable[[torch.Tensor], torch.Tensor]
 """V of observations [batch, n], [batch]."""
+
+Policy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Actions of observations [batch, n] and of noise [batch, action_size]."""
 
 
 class Environments(Protocol):
@@ -64,10 +69,26 @@ class Environments(Protocol):
 
 
 class Differentiable(Environments, Protocol):
-    """Environments that give policy enhancement its gradient."""
+    """Environments that give policy enhancement its gradients."""
 
     def action_gradient(self, rows: Batch, action: torch.Tensor, value: Value, gamma: float) -> torch.Tensor:
-        """Return g of (3) for actions in the real states of `rows`, [rows, action_size]."""
+        """Return g of (3) without trace, for actions in the real states of `rows`, [rows, action_size]."""
+
+    def traced_gradient(
+        self, episodes: Batch, policy: Policy, value: Value, gamma: float, trace: float
+    ) -> torch.Tensor:
+        """Return g of (3) with a trace.
+
+        Args:
+            episodes: columns [time, envs, …] of whole episodes, with their noise.
+            policy: action of observations [batch, n] and noise.
+            value: V.
+            gamma: discount.
+            trace: k.
+
+        Returns:
+            g, [time, envs, action_size].
+        """
 
 
 @dataclass(frozen=True)
@@ -88,11 +109,13 @@ class Settings:
         gamma: discount.
         tau: step of the target critics.
         learning_rate: of policy and critics.
+        alpha_rate: learning rate of the logarithm of alpha.
         target_entropy: of the policy.
         alpha: first weight of the entropy.
+        log_std: logarithm of the policy's deviation at the start, roughly.
         enhance: whether the policy's loss is (3).
-        gradient_at: actions at which (3) takes its gradient: "policy", those of the present policy, or
-            "stored", those that were taken.
+        trace: k of (3); 0 for none.
+        policy_updates: updates of the policy per round with a trace.
     """
 
     hidden: int = 128
@@ -108,10 +131,23 @@ class Settings:
     gamma: float = 0.99
     tau: float = 5e-3
     learning_rate: float = 3e-4
+    alpha_rate: float = 3e-4
     target_entropy: float = -1.0
     alpha: float = 0.1
+    log_std: float = 0.0
     enhance: bool = False
-    gradient_at: str = "policy"
+    trace: float = 0.0
+    policy_updates: int = 1
+
+    @property
+    def traced(self) -> bool:
+        """Whether the policy learns from whole episodes."""
+        return self.enhance and self.trace > 0
+
+    @property
+    def needs_critics(self) -> bool:
+        """Whether critics, and the ensemble that feeds them, have a part."""
+        return not self.enhance or self.trace < 1
 
 
 class MBPO:
@@ -125,44 +161,54 @@ class MBPO:
 
     def __init__(self, tasks: Any, settings: Settings, capacity: int = 200_000) -> None:
         self.tasks, self.settings, s = tasks, settings, settings
-        self.actor = Actor(tasks.obs_size, tasks.action_size, s.hidden)
+        self.actor = Actor(tasks.obs_size, tasks.action_size, s.hidden, s.log_std)
         self.critics = Critics(tasks.obs_size, tasks.action_size, s.hidden)
         self.targets = copy.deepcopy(self.critics).requires_grad_(False)
         self.log_alpha = nn.Parameter(torch.tensor(s.alpha).log())
         self.model = Ensemble(tasks.obs_size + tasks.action_size, tasks.target_size, s.model_hidden)
         self.real, self.imagined = Replay(capacity), Replay(40 * s.imagined)
         self.optimizers = [
-            torch.optim.Adam(parameters, lr=s.learning_rate, fused=True)
-            for parameters in (self.actor.parameters(), self.critics.parameters(), [self.log_alpha])
+            torch.optim.Adam(parameters, lr=rate, fused=True)
+            for parameters, rate in (
+                (self.actor.parameters(), s.learning_rate),
+                (self.critics.parameters(), s.learning_rate),
+                ([self.log_alpha], s.alpha_rate),
+            )
         ]
         self.rounds, self.owed = 0, 0.0
 
     def round(self) -> dict[str, float]:
         """Act for `round_steps` environment steps, and train in between; return numbers to log."""
+        s = self.settings
         numbers: dict[str, float] = {}
-        if self.rounds * self.settings.round_steps >= self.settings.explore:
+        exploring = self.rounds * s.round_steps < s.explore
+        if s.needs_critics and not exploring:
             numbers["model_error"] = self._fit()
             self._imagine()
-        taken = 0
-        while taken < self.settings.round_steps:
-            exploring = self.rounds * self.settings.round_steps + taken < self.settings.explore
-            self._act(exploring)
-            taken += self.tasks.envs
-            if exploring or not self.imagined.size:
-                continue
-            self.owed += self.settings.updates_per_step * self.tasks.envs
-            while self.owed >= 1:
-                numbers |= self.update()
-                self.owed -= 1
+        recorded = []
+        for _ in range(s.round_steps // self.tasks.envs):
+            recorded.append(self._act(exploring))
+            if s.needs_critics and not exploring:
+                self.owed += s.updates_per_step * self.tasks.envs
+                while self.owed >= 1:
+                    numbers |= self.update()
+                    self.owed -= 1
+        if s.traced and not exploring:
+            episodes = {name: torch.stack([rows[name] for rows in recorded]) for name in recorded[0]}
+            numbers |= self._learn_from(episodes)
         self.rounds += 1
         return numbers
 
     @torch.no_grad()
-    def _act(self, exploring: bool) -> None:
-        action = self.actor(self.tasks.obs)[0]
+    def _act(self, exploring: bool) -> Batch:
+        noise = torch.randn(self.tasks.envs, self.tasks.action_size)
+        action = self.actor(self.tasks.obs, noise)[0]
         if exploring:
             action = 2 * torch.rand_like(action) - 1
-        self.real.add(self.tasks.step(action))
+        rows = self.tasks.step(action)
+        if self.settings.needs_critics:
+            self.real.add(rows)
+        return {**rows, "noise": noise}
 
     def _fit(self) -> float:
         rows = self.real.all()
@@ -191,18 +237,20 @@ class MBPO:
         real = self.real.sample(max(1, round(s.real_ratio * s.batch)))
         fake = self.imagined.sample(s.batch - len(real["obs"]))
         rows = {name: torch.cat([real[name], column]) for name, column in fake.items()}
-        critic_loss = self._update_critics(rows)
-        if s.enhance:
+        numbers = {"critic_loss": self._update_critics(rows)}
+        if s.traced:
+            pass
+        elif s.enhance:
             real = self.real.sample(s.batch)
-            entropy = self._update_actor(real["obs"], lambda action: self._enhanced(real, action))
+            numbers |= self._update_actor(real["obs"], lambda action: self._enhanced(real, action))
         else:
-            entropy = self._update_actor(
+            numbers |= self._update_actor(
                 rows["obs"], lambda action: self.critics(rows["obs"], action).amin(0)
             )
         with torch.no_grad():
             for target, source in zip(self.targets.parameters(), self.critics.parameters(), strict=True):
                 target.lerp_(source, s.tau)
-        return {"critic_loss": critic_loss, "entropy": entropy, "alpha": float(self.log_alpha.exp())}
+        return numbers
 
     def value(self, obs: torch.Tensor) -> torch.Tensor:
         """Return V of (1)."""
@@ -216,20 +264,33 @@ class MBPO:
         self._descend(1, loss)
         return loss.item()
 
-    def _update_actor(self, obs: torch.Tensor, gain: Value) -> float:
-        action, log_pi = self.actor(obs)
+    def _update_actor(
+        self, obs: torch.Tensor, gain: Value, noise: torch.Tensor | None = None
+    ) -> dict[str, float]:
+        action, log_pi = self.actor(obs, noise)
         self.critics.requires_grad_(False)
         self._descend(0, (self.log_alpha.detach().exp() * log_pi - gain(action)).mean())
         self.critics.requires_grad_(True)
         entropy = -log_pi.detach().mean()
         self._descend(2, self.log_alpha * (entropy - self.settings.target_entropy))
-        return entropy.item()
+        return {"entropy": entropy.item(), "alpha": self.log_alpha.exp().item()}
 
     def _enhanced(self, rows: Batch, action: torch.Tensor) -> torch.Tensor:
         """Return g . a of (3)."""
-        place = action.detach() if self.settings.gradient_at == "policy" else rows["action"]
-        g = self.tasks.action_gradient(rows, place, self.value, self.settings.gamma)
+        g = self.tasks.action_gradient(rows, action.detach(), self.value, self.settings.gamma)
         return (g * action).sum(1)
+
+    def _learn_from(self, episodes: Batch) -> dict[str, float]:
+        """Update the policy by (3) with a trace."""
+        s = self.settings
+        numbers: dict[str, float] = {}
+        g = self.tasks.traced_gradient(
+            episodes, lambda obs, noise: self.actor(obs, noise)[0], self.value, s.gamma, s.trace
+        ).flatten(0, 1)
+        obs, noise = episodes["obs"].flatten(0, 1), episodes["noise"].flatten(0, 1)
+        for _ in range(s.policy_updates):
+            numbers = self._update_actor(obs, lambda action: (g * action).sum(1), noise)
+        return numbers
 
     def _descend(self, which: int, loss: torch.Tensor) -> None:
         optimizer = self.optimizers[which]

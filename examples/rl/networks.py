@@ -53,8 +53,9 @@ class Critics(nn.Module):
 class Actor(nn.Module):
     """A Gaussian policy squashed to [-1, 1]."""
 
-    def __init__(self, obs: int, actions: int, hidden: int) -> None:
+    def __init__(self, obs: int, actions: int, hidden: int, log_std: float) -> None:
         super().__init__()
+        self._log_std = log_std
         self.net = nn.Sequential(
             nn.Linear(obs, hidden),
             nn.SiLU(),
@@ -63,11 +64,13 @@ class Actor(nn.Module):
             nn.Linear(hidden, 2 * actions),
         )
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draw actions [batch, n]; return them and their log probabilities (1), [batch]."""
+    def forward(
+        self, obs: torch.Tensor, noise: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draw actions [batch, n], of new noise or of given N(0, 1); return them and log pi (1), [batch]."""
         mean, log_std = self.net(obs).chunk(2, dim=1)
-        log_std = log_std.clamp(-6.0, 1.0)
-        noise = torch.randn_like(mean)
+        log_std = (log_std + self._log_std).clamp(-6.0, 1.0)
+        noise = torch.randn_like(mean) if noise is None else noise
         u = mean + log_std.exp() * noise
         gaussian = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
         # log(1 - tanh(u)^2), accurate for large u

@@ -20,7 +20,7 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from mbpo import MBPO, Settings, Value
+from mbpo import MBPO, Policy, Settings, Value
 from replay import Batch
 
 import revolute
@@ -28,6 +28,7 @@ import revolute
 STEPS = 100
 _LINK = 0.5
 _SPEED = 10.0
+_CLIP = 30.0
 
 
 def chain(links: int) -> str:
@@ -77,18 +78,20 @@ class Chains:
         return before - after - (frame >= STEPS) * after
 
     def step(self, action: torch.Tensor) -> Batch:
-        """See `mbpo.Environments`; rows also have qpos, qvel and frame [rows, 1] before the action."""
+        """See `mbpo.Environments`; rows also have qpos, qvel and frame [rows, 1] before the action, and the next state."""
         before = self.qpos, self.qvel
         rows = {"obs": self.obs, "action": action, "qpos": self.qpos, "qvel": self.qvel}
         rows["frame"] = torch.full((self.envs, 1), float(self.frame))
         trajectory = self.sim.rollout(self.model, *before, action[:, None], states="final", checkpoints="none")
-        self.qpos, self.qvel = (
-            torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel)
-        )
+        # a chain that diverges stops where it was
+        diverged = torch.from_numpy(trajectory.status != 0)[:, None]
+        after = (torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel))
+        self.qpos, self.qvel = (torch.where(diverged, old, new) for old, new in zip(before, after, strict=True))
         self.frame += 1
         frame = rows["frame"][:, 0] + 1
-        rows["reward"] = self.reward(tip_distance2(before[0]), tip_distance2(self.qpos), frame)
-        rows["next_obs"], rows["done"] = self.obs, (frame >= STEPS).to(torch.float32)
+        reward = self.reward(tip_distance2(before[0]), tip_distance2(self.qpos), frame)
+        rows |= {"reward": reward.to(torch.float32), "next_obs": self.obs}
+        rows |= {"next_qpos": self.qpos, "next_qvel": self.qvel, "done": (frame >= STEPS).to(torch.float32)}
         if self.frame == STEPS:
             self.qpos, self.qvel, self.frame = torch.zeros_like(self.qpos), torch.zeros_like(self.qvel), 0
         return rows
@@ -107,6 +110,42 @@ class Chains:
             bars = torch.autograd.grad((reward + follows).sum(), (qpos, qvel))
             found = trajectory.backward(*(bar[:, None] for bar in bars), times=[-1], wrt=["ctrl"])
         return torch.from_numpy(found.ctrl[:, 0]).to(action.dtype)
+
+    def traced_gradient(
+        self, episodes: Batch, policy: Policy, value: Value, gamma: float, trace: float
+    ) -> torch.Tensor:
+        """See `mbpo.Differentiable`.
+
+        With a = pi(x), K = dpi/dx and the engine's A = dx'/dx, B = dx'/da, backwards in time:
+
+            w = dr/dx' + gamma ((1 - k) dV/dx' + k l'),   g = B^T w,   l = dr/dx + A^T w + K^T g       (2)
+
+        The norm of l is kept below `_CLIP` n, for some episodes are chaotic. A and B of a step that diverged
+        count as zero.
+        """
+        time, envs, n = episodes["action"].shape
+        before, after = (
+            tuple(episodes[f"{which}{name}"].reshape(-1, n).requires_grad_() for name in ("qpos", "qvel"))
+            for which in ("", "next_")
+        )
+        frame, control = episodes["frame"].reshape(-1, 1), episodes["action"].reshape(-1, n)
+        step = self.sim.jacobian(self.model, *(x.detach() for x in before), control)
+        A, B = (torch.from_numpy(x).nan_to_num().unflatten(0, (time, envs)) for x in (step.A, step.B))
+        action = policy(self.observe(*before, frame), episodes["noise"].reshape(-1, n))
+        K = torch.stack([_by_state(action[:, i], before) for i in range(n)], 1).unflatten(0, (time, envs))
+        d2_before, d2_after = _by_state(tip_distance2(before[0]), before), _by_state(tip_distance2(after[0]), after)
+        last = (frame + 1 >= STEPS).to(torch.float64)
+        V_bar = (1 - last) * _by_state(value(self.observe(*after, frame + 1)), after)
+        r_before, r_after, V_bar = (  # one row per time and environment
+            x.unflatten(0, (time, envs)) for x in (d2_before, -(1 + last) * d2_after, V_bar)
+        )
+        g, rest = torch.empty(time, envs, n, dtype=torch.float64), torch.zeros(envs, 2 * n, dtype=torch.float64)
+        for t in reversed(range(time)):
+            w = r_after[t] + gamma * ((1 - trace) * V_bar[t] + trace * rest)
+            g[t] = torch.einsum("exa,ex->ea", B[t], w)
+            rest = r_before[t] + torch.einsum("exy,ex->ey", A[t], w) + torch.einsum("eax,ea->ex", K[t], g[t])
+            rest = rest * (_CLIP * n / rest.norm(dim=1, keepdim=True)).clamp(max=1.0)
+        return g.to(torch.float32)
 
     def targets(self, rows: Batch) -> torch.Tensor:
         """Return what the ensemble predicts: changes of all observed numbers but the time."""
@@ -137,6 +176,12 @@ class Chains:
         self.qpos, self.qvel, self.frame = state["qpos"], state["qvel"], state["frame"]
 
 
+def _by_state(value: torch.Tensor, state: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """Return d value [batch] / d (qpos, qvel), [batch, 2 n]."""
+    found = torch.autograd.grad(value.sum(), state, retain_graph=True, allow_unused=True)
+    return torch.cat([torch.zeros_like(x) if g is None else g for x, g in zip(state, found, strict=True)], 1)
+
+
 def evaluate(sim: revolute.Simulator, links: int, learner: MBPO) -> float:
     """Return the return of one episode without noise."""
     chains = Chains(sim, links, 1)
@@ -157,9 +202,12 @@ def settings(args: argparse.Namespace) -> Settings:
         tau=args.tau,
         learning_rate=args.lr,
         target_entropy=args.entropy * args.links,
-        alpha=0.01,
+        alpha=args.alpha,
+        alpha_rate=args.alpha_rate,
         enhance=args.enhance,
-        gradient_at=args.gradient_at,
+        trace=args.trace,
+        log_std=args.log_std,
+        policy_updates=args.policy_updates,
     )
 
 
@@ -169,7 +217,11 @@ def main() -> None:
     parser.add_argument("--links", type=int, default=3)
     parser.add_argument("--envs", type=int, default=5, help="chains that act at the same time")
     parser.add_argument("--enhance", action="store_true", help="policy enhancement")
-    parser.add_argument("--gradient-at", choices=("policy", "stored"), default="policy")
+    parser.add_argument("--trace", type=float, default=1.0, help="k of policy enhancement; 0 for one step")
+    parser.add_argument("--alpha", type=float, default=0.001)
+    parser.add_argument("--alpha-rate", type=float, default=0.03)
+    parser.add_argument("--log-std", type=float, default=-1.5)
+    parser.add_argument("--policy-updates", type=int, default=1)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--updates", type=float, default=0.5)
     parser.add_argument("--model-updates", type=int, default=50)

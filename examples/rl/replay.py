@@ -1,4 +1,4 @@
-"""A ring of transitions: named columns of float32 numbers, sampled uniformly."""
+"""A ring of transitions: named columns of numbers, sampled uniformly."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Replay:
         count = len(rows["obs"])
         if not self._columns:
             self._columns = {
-                name: torch.empty(self._capacity, *value.shape[1:], dtype=torch.float32)
+                name: torch.empty(self._capacity, *value.shape[1:], dtype=value.dtype)
                 for name, value in rows.items()
             }
         places = (self._next + torch.arange(count)) % self._capacity
         for name, column in self._columns.items():
-            column[places] = rows[name].to(torch.float32)
+            column[places] = rows[name]
         self._next = (self._next + count) % self._capacity
         self.size = min(self.size + count, self._capacity)
 
