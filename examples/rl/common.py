@@ -89,7 +89,7 @@ class Run:
 
     Attributes:
         steps: environment steps so far, over all resumed parts.
-        seconds: wall time so far, likewise; that of evaluations is not counted.
+        seconds: wall time so far, likewise.
         processor_seconds: processor time so far of this process, likewise.
 
     Raises:
@@ -131,13 +131,10 @@ class Run:
         if "return" in numbers:
             self._bar.set_postfix_str(f"return {numbers['return']:.4g}")
 
-    def pause(self) -> None:
-        """Stop the clocks until `unpause`, e.g. for an evaluation."""
-        self._count_time()
-
-    def unpause(self) -> None:
-        """Start the clocks again."""
-        self._clock = time.perf_counter(), time.process_time()
+    @property
+    def rest(self) -> float:
+        """Part of the budget that is left, from 1 to 0, for schedules."""
+        return max(0.0, 1 - max(self.steps / self._args.steps, self.seconds / (60 * self._args.minutes)))
 
     def save(self) -> None:
         """Write the state in one piece: a run that is killed leaves the one before."""
