@@ -259,6 +259,10 @@ class MBPO:
                 target.lerp_(source, s.tau)
         return numbers
 
+    def act(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return actions without noise."""
+        return self.actor.mean(obs)
+
     def value(self, obs: torch.Tensor) -> torch.Tensor:
         """Return V of (1)."""
         action, log_pi = self.actor(obs)
