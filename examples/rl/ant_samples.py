@@ -263,9 +263,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--envs", type=int, default=8, help="Ants that act at once")
     parser.add_argument("--hidden", type=int, default=128, help="width of all networks but PPO's")
     parser.add_argument("--batch", type=int, default=128, help="rows of an update")
-    parser.add_argument("--updates", type=float, default=0.5, help="updates per environment step")
-    parser.add_argument("--model-updates", type=int, default=100, help="updates of the ensemble per round")
-    parser.add_argument("--evaluate-every", type=int, default=3, help=f"rounds of {ROUND} steps")
+    parser.add_argument("--updates", type=float, default=0.25, help="updates per environment step")
+    parser.add_argument("--model-updates", type=int, default=50, help="updates of the ensemble per round")
+    parser.add_argument("--evaluate-every", type=int, default=5, help=f"rounds of {ROUND} steps")
     args = parser.parse_args(arguments)
     random = common.seed_all(args.seed)
     # networks take most of the time

@@ -29,6 +29,7 @@ STEPS = 100
 _LINK = 0.5
 _SPEED = 10.0
 _CLIP = 30.0
+_DIVERGED = 1e3
 
 
 def chain(links: int) -> str:
@@ -83,10 +84,10 @@ class Chains:
         rows = {"obs": self.obs, "action": action, "qpos": self.qpos, "qvel": self.qvel}
         rows["frame"] = torch.full((self.envs, 1), float(self.frame))
         trajectory = self.sim.rollout(self.model, *before, action[:, None], states="final", checkpoints="none")
-        # a chain that diverges stops where it was
-        diverged = torch.from_numpy(trajectory.status != 0)[:, None]
-        after = (torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel))
-        self.qpos, self.qvel = (torch.where(diverged, old, new) for old, new in zip(before, after, strict=True))
+        after = [torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel)]
+        # a chain that diverges stops where it was; NaN is not below the limit
+        moves = (after[1].abs() < _DIVERGED).all(1, keepdim=True)
+        self.qpos, self.qvel = (torch.where(moves, new, old) for old, new in zip(before, after, strict=True))
         self.frame += 1
         frame = rows["frame"][:, 0] + 1
         reward = self.reward(tip_distance2(before[0]), tip_distance2(self.qpos), frame)
