@@ -2,12 +2,14 @@
 
     python examples/rl/ant_samples.py --out /tmp/ant --samples 9
 
-Sample enhancement adds to each real transition (s, a, r, s') others that the simulator's exact derivatives predict:
+Sample enhancement adds to each real transition (s, a, r, s') others that the simulator's exact derivatives
+predict:
 
     s' + ds'/da da,   r + dr/da da,   a + da,   da uniform in [-radius, radius]                   (1)
 
-The task is `revolute/Ant-v5`: Gymnasium's file, observation, reward and start without contact forces, and MuJoCo's
-contact model. Source: Qiao, Liang, Koltun, Lin, Efficient Differentiable Simulation of Articulated Bodies, 2021.
+The task is `revolute/Ant-v5`: Gymnasium's file, observation, reward and start without contact forces, and
+MuJoCo's contact model. Source: Qiao, Liang, Koltun, Lin, Efficient Differentiable Simulation of Articulated
+Bodies, 2021.
 """
 
 from __future__ import annotations
@@ -75,10 +77,10 @@ class Ants:
 
     def _seen(self, qpos: np.ndarray, qvel: np.ndarray) -> torch.Tensor:
         seen = np.concatenate([qpos[:, 2:], _VELOCITY * qvel], axis=1)
-        return torch.from_numpy(seen).to(torch.float32)
+        return torch.from_numpy(seen).to(torch.get_default_dtype())
 
     def step(self, action: torch.Tensor) -> Batch:
-        """See `mbpo.Environments`; each real row is followed by its samples (1), one block after the other."""
+        """See `mbpo.Environments`; behind the real rows come blocks of samples (1)."""
         obs, control = self.obs, action.to(torch.float64).numpy()
         before = self.qpos, self.qvel
         self.qpos, self.qvel, diverged, by_action = self._moved(control)
@@ -91,9 +93,9 @@ class Ants:
         rows = {
             "obs": obs,
             "action": action,
-            "reward": torch.from_numpy(reward).to(torch.float32),
+            "reward": torch.from_numpy(reward).to(torch.get_default_dtype()),
             "next_obs": self.obs,
-            "done": torch.from_numpy(done).to(torch.float32),
+            "done": torch.from_numpy(done).to(torch.get_default_dtype()),
         }
         if self.samples:
             rows = self._enhanced(rows, by_action, seconds)
@@ -139,7 +141,7 @@ class Ants:
         for name, real in rows.items():
             near = real.expand(self.samples, *real.shape)
             if name in changes:
-                near = near + torch.from_numpy(changes[name]).to(torch.float32)
+                near = near + torch.from_numpy(changes[name]).to(torch.get_default_dtype())
             blocks[name] = torch.cat([real, near.flatten(0, 1)])
         return blocks
 
@@ -151,7 +153,7 @@ class Ants:
         """See `mbpo.Environments`; when an episode ends is known."""
         next_obs, reward = obs + predicted[:, :-1], predicted[:, -1]
         low, high = _HEALTHY_Z
-        done = ((next_obs[:, 0] < low) | (next_obs[:, 0] > high)).to(torch.float32)
+        done = ((next_obs[:, 0] < low) | (next_obs[:, 0] > high)).to(torch.get_default_dtype())
         return {"obs": obs, "action": action, "reward": reward, "next_obs": next_obs, "done": done}
 
     def state_dict(self) -> dict[str, Any]:
@@ -164,7 +166,9 @@ class Ants:
             setattr(self, name, value.numpy().copy())
 
 
-def evaluate(sim: revolute.Simulator, act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 4) -> float:
+def evaluate(
+    sim: revolute.Simulator, act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 4
+) -> float:
     """Return the mean return of whole episodes from the same starts, all at once."""
     ants = Ants(sim, episodes, np.random.default_rng(12345))
     total, running = np.zeros(episodes), np.ones(episodes, bool)

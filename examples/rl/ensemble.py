@@ -11,10 +11,9 @@ is trained on. Source: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019
 from __future__ import annotations
 
 import torch
+from networks import parallel_mlp
 from torch import nn
 from torch.nn import functional
-
-from networks import parallel_mlp
 
 
 class Ensemble(nn.Module):

@@ -1,7 +1,7 @@
 """Model-based policy optimization (MBPO): soft actor-critic on real and imagined transitions.
 
-Each round acts in the environments, fits an ensemble of networks to what happened, imagines short rollouts that
-start from real states, and updates critics and policy on both kinds of transitions:
+Each round acts in the environments, fits an ensemble of networks to what happened, imagines short rollouts
+that start from real states, and updates critics and policy on both kinds of transitions:
 
     Q(s, a)  <-  r + gamma V(s'),   V(s') = min Q'(s', a') - alpha log pi(a' | s'),  a' ~ pi(s')      (1)
     policy loss = mean(alpha log pi(a | s) - min Q(s, a)),  a ~ pi(s)                                 (2)
@@ -10,10 +10,13 @@ With *policy enhancement* the simulator's derivatives stand in for those of Q, a
 
     policy loss = mean(alpha log pi(a | s) - g . a),  g = dr/da + gamma (ds'/da)^T v                  (3)
 
-with g held constant. Here v is dV/ds', and (3) is taken at states of all times and actions of the present policy;
-or, with a trace k, v = (1 - k) dV/ds' + k dR/ds' with R the reward of the rest of the recorded episode, and (3) is
-taken at the states and actions of the last round. With k = 1, critics and ensemble have no part in it. Sources: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019; Qiao, Liang, Koltun,
-Lin, Efficient Differentiable Simulation of Articulated Bodies, 2021.
+with g held constant. Without a trace, v is dV/ds', states are those of all times, and actions those of the
+present policy. With a trace k, v = (1 - k) dV/ds' + k dR/ds', where R is the reward of the rest of the
+recorded episode, and states and actions are those of the last round. With k = 1, critics and ensemble have no
+part in it.
+
+Sources: Janner, Fu, Zhang, Levine, When to Trust Your Model, 2019; Qiao, Liang, Koltun, Lin, Efficient
+Differentiable Simulation of Articulated Bodies, 2021.
 """
 
 from __future__ import annotations
@@ -25,11 +28,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import nn
-
 from ensemble import Ensemble
 from networks import Actor, Critics
 from replay import Batch, Replay
+from torch import nn
 
 Value = Callable[[torch.Tensor], torch.Tensor]
 """V of observations [batch, n], [batch]."""
@@ -180,9 +182,18 @@ class MBPO:
         ]
         self.rounds, self.owed, self.best = 0, 0.0, -math.inf
 
-    def round(self) -> dict[str, float]:
-        """Act for `round_steps` environment steps, and train in between; return numbers to log."""
+    def round(self, rest: float = 1.0) -> dict[str, float]:
+        """Act for `round_steps` environment steps, and train in between.
+
+        Args:
+            rest: part of the budget that is left; the learning rate of a policy with a trace follows it.
+
+        Returns:
+            Numbers to log.
+        """
         s = self.settings
+        if s.traced:
+            self.optimizers[0].param_groups[0]["lr"] = rest * s.learning_rate
         numbers: dict[str, float] = {}
         exploring = self.rounds * s.round_steps < s.explore
         if s.needs_critics and not exploring:
@@ -245,15 +256,13 @@ class MBPO:
         fake = self.imagined.sample(s.batch - len(real["obs"]))
         rows = {name: torch.cat([real[name], column]) for name, column in fake.items()}
         numbers = {"critic_loss": self._update_critics(rows)}
-        if s.traced:
-            pass
-        elif s.enhance:
-            real = self.real.sample(s.batch)
-            numbers |= self._update_actor(real["obs"], lambda action: self._enhanced(real, action))
-        else:
+        if not s.enhance:
             numbers |= self._update_actor(
                 rows["obs"], lambda action: self.critics(rows["obs"], action).amin(0)
             )
+        elif not s.traced:
+            real = self.real.sample(s.batch)
+            numbers |= self._update_actor(real["obs"], lambda action: self._enhanced(real, action))
         with torch.no_grad():
             for target, source in zip(self.targets.parameters(), self.critics.parameters(), strict=True):
                 target.lerp_(source, s.tau)

@@ -7,6 +7,7 @@ A policy draws a = tanh(u), u ~ N(mean(s), std(s)), so that
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -31,7 +32,7 @@ class ParallelLinear(nn.Module):
 def parallel_mlp(count: int, sizes: list[int]) -> nn.Sequential:
     """Return `count` networks with SiLU between layers of these sizes."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(sizes):
         layers += [ParallelLinear(count, inputs, outputs), nn.SiLU()]
     return nn.Sequential(*layers[:-1])
 

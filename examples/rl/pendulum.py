@@ -2,8 +2,8 @@
 
     python examples/rl/pendulum.py --out /tmp/three --links 3 --enhance
 
-The chain starts at rest, horizontal along +y, and has 100 steps of 1/60 s. An action in [-1, 1] is a torque of
-10 N m in each joint. With d the distance of the tip from the point straight above the base at height n / 2,
+The chain starts at rest, horizontal along +y, and has 100 steps of 1/60 s. An action in [-1, 1] is a torque
+of 10 N m in each joint. With d the distance of the tip from the point above the base at height n / 2,
 
     r_t = d_{t-1}^2 - d_t^2,   at the last step less d_T^2,                                  (1)
 
@@ -36,7 +36,8 @@ def chain(links: int) -> str:
     """Return the MJCF of the chain; each link has its mass at its far end, the last one a tip of 0.01 kg."""
     first = ("1", "0.00494875 0.00494174 0.002219")
     other = ("2.16", "0.00539427 0.0048979 0.00311573")
-    inside = f'<body name="tip" pos="0 {_LINK} 0"><inertial pos="0 0 0" mass="0.01" diaginertia="1e-4 1e-4 1e-4"/></body>'
+    inside = f"""<body name="tip" pos="0 {_LINK} 0">
+          <inertial pos="0 0 0" mass="0.01" diaginertia="1e-4 1e-4 1e-4"/></body>"""
     for number in reversed(range(links)):
         mass, inertia = other if number else first
         inside = f"""<body name="link{number}" pos="0 {_LINK if number else 0} 0">
@@ -72,18 +73,22 @@ class Chains:
     def observe(self, qpos: torch.Tensor, qvel: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
         """Return the observations of states; frames are [batch, 1]."""
         angle = qpos.cumsum(1)
-        return torch.cat([angle.cos(), angle.sin(), qvel / _SPEED, frame / STEPS], 1).to(torch.float32)
+        return torch.cat([angle.cos(), angle.sin(), qvel / _SPEED, frame / STEPS], 1).to(
+            torch.get_default_dtype()
+        )
 
     def reward(self, before: torch.Tensor, after: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
         """Return (1) of squared distances before and after a step to a frame, [batch]."""
         return before - after - (frame >= STEPS) * after
 
     def step(self, action: torch.Tensor) -> Batch:
-        """See `mbpo.Environments`; rows also have qpos, qvel and frame [rows, 1] before the action, and the next state."""
+        """See `mbpo.Environments`; rows also have qpos, qvel, frame [rows, 1], next_qpos and next_qvel."""
         before = self.qpos, self.qvel
         rows = {"obs": self.obs, "action": action, "qpos": self.qpos, "qvel": self.qvel}
         rows["frame"] = torch.full((self.envs, 1), float(self.frame))
-        trajectory = self.sim.rollout(self.model, *before, action[:, None], states="final", checkpoints="none")
+        trajectory = self.sim.rollout(
+            self.model, *before, action[:, None], states="final", checkpoints="none"
+        )
         after = [torch.from_numpy(np.array(x)) for x in (trajectory.final_qpos, trajectory.final_qvel)]
         # a chain that diverges stops where it was; NaN is not below the limit
         moves = (after[1].abs() < _DIVERGED).all(1, keepdim=True)
@@ -91,8 +96,9 @@ class Chains:
         self.frame += 1
         frame = rows["frame"][:, 0] + 1
         reward = self.reward(tip_distance2(before[0]), tip_distance2(self.qpos), frame)
-        rows |= {"reward": reward.to(torch.float32), "next_obs": self.obs}
-        rows |= {"next_qpos": self.qpos, "next_qvel": self.qvel, "done": (frame >= STEPS).to(torch.float32)}
+        kind = torch.get_default_dtype()
+        rows |= {"reward": reward.to(kind), "next_obs": self.obs, "done": (frame >= STEPS).to(kind)}
+        rows |= {"next_qpos": self.qpos, "next_qvel": self.qvel}
         if self.frame == STEPS:
             self.qpos, self.qvel, self.frame = torch.zeros_like(self.qpos), torch.zeros_like(self.qvel), 0
         return rows
@@ -117,12 +123,12 @@ class Chains:
     ) -> torch.Tensor:
         """See `mbpo.Differentiable`.
 
-        With a = pi(x), K = dpi/dx and the engine's A = dx'/dx, B = dx'/da, backwards in time:
+        With x' = f(x, a) and a = pi(x), backwards in time, where f_x and f_a are the engine's:
 
-            w = dr/dx' + gamma ((1 - k) dV/dx' + k l'),   g = B^T w,   l = dr/dx + A^T w + K^T g       (2)
+            w = dr/dx' + gamma ((1 - k) dV/dx' + k l'),   g = f_a^T w,   l = dr/dx + f_x^T w + pi_x^T g   (2)
 
-        The norm of l is kept below `_CLIP` n, for some episodes are chaotic. A and B of a step that diverged
-        count as zero.
+        The norm of l is kept below `_CLIP` n, for some episodes are chaotic. f_x and f_a of a step that
+        diverged count as zero.
         """
         time, envs, n = episodes["action"].shape
         before, after = (
@@ -131,22 +137,32 @@ class Chains:
         )
         frame, control = episodes["frame"].reshape(-1, 1), episodes["action"].reshape(-1, n)
         step = self.sim.jacobian(self.model, *(x.detach() for x in before), control)
-        A, B = (torch.from_numpy(x).nan_to_num().unflatten(0, (time, envs)) for x in (step.A, step.B))
+        f_x, f_a = (torch.from_numpy(x).nan_to_num().unflatten(0, (time, envs)) for x in (step.A, step.B))
         action = policy(self.observe(*before, frame), episodes["noise"].reshape(-1, n))
-        K = torch.stack([_by_state(action[:, i], before) for i in range(n)], 1).unflatten(0, (time, envs))
-        d2_before, d2_after = _by_state(tip_distance2(before[0]), before), _by_state(tip_distance2(after[0]), after)
-        last = (frame + 1 >= STEPS).to(torch.float64)
-        V_bar = (1 - last) * _by_state(value(self.observe(*after, frame + 1)), after)
-        r_before, r_after, V_bar = (  # one row per time and environment
-            x.unflatten(0, (time, envs)) for x in (d2_before, -(1 + last) * d2_after, V_bar)
+        pi_x = torch.stack([_by_state(action[:, i], before) for i in range(n)], 1).unflatten(0, (time, envs))
+        d2_before, d2_after = (
+            _by_state(tip_distance2(before[0]), before),
+            _by_state(tip_distance2(after[0]), after),
         )
-        g, rest = torch.empty(time, envs, n, dtype=torch.float64), torch.zeros(envs, 2 * n, dtype=torch.float64)
+        last = (frame + 1 >= STEPS).to(torch.float64)
+        value_bar = (1 - last) * _by_state(value(self.observe(*after, frame + 1)), after)
+        r_before, r_after, value_bar = (  # one row per time and environment
+            x.unflatten(0, (time, envs)) for x in (d2_before, -(1 + last) * d2_after, value_bar)
+        )
+        g, rest = (
+            torch.empty(time, envs, n, dtype=torch.float64),
+            torch.zeros(envs, 2 * n, dtype=torch.float64),
+        )
         for t in reversed(range(time)):
-            w = r_after[t] + gamma * ((1 - trace) * V_bar[t] + trace * rest)
-            g[t] = torch.einsum("exa,ex->ea", B[t], w)
-            rest = r_before[t] + torch.einsum("exy,ex->ey", A[t], w) + torch.einsum("eax,ea->ex", K[t], g[t])
+            w = r_after[t] + gamma * ((1 - trace) * value_bar[t] + trace * rest)
+            g[t] = torch.einsum("exa,ex->ea", f_a[t], w)
+            rest = (
+                r_before[t]
+                + torch.einsum("exy,ex->ey", f_x[t], w)
+                + torch.einsum("eax,ea->ex", pi_x[t], g[t])
+            )
             rest = rest * (_CLIP * n / rest.norm(dim=1, keepdim=True)).clamp(max=1.0)
-        return g.to(torch.float32)
+        return g.to(torch.get_default_dtype())
 
     def targets(self, rows: Batch) -> torch.Tensor:
         """Return what the ensemble predicts: changes of all observed numbers but the time."""
@@ -161,7 +177,7 @@ class Chains:
         next_obs = torch.cat([angle.cos(), angle.sin(), after[:, 2 * n :], time], 1)
         frame = (time[:, 0] * STEPS).round()
         distances = (self._observed_distance2(x) for x in (obs, next_obs))
-        reward, done = self.reward(*distances, frame), (frame >= STEPS).to(torch.float32)
+        reward, done = self.reward(*distances, frame), (frame >= STEPS).to(torch.get_default_dtype())
         return {"obs": obs, "action": action, "reward": reward, "next_obs": next_obs, "done": done}
 
     def _observed_distance2(self, obs: torch.Tensor) -> torch.Tensor:
@@ -193,7 +209,7 @@ def settings(args: argparse.Namespace) -> Settings:
         round_steps=STEPS * args.envs,
         model_updates=args.model_updates,
         updates_per_step=args.updates,
-        explore=0 if traced else STEPS * args.envs,
+        explore=0 if args.enhance and args.trace == 1 else STEPS * args.envs,
         gamma=1.0,
         tau=0.01,
         learning_rate=0.01 if traced else 1e-3,
@@ -202,6 +218,7 @@ def settings(args: argparse.Namespace) -> Settings:
         alpha=0.001 if traced else 0.01,
         log_std=-2.5 if traced else -0.5,
         quiet=1,
+        policy_updates=args.policy_updates,
         enhance=args.enhance,
         trace=args.trace,
     )
@@ -211,9 +228,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train; `best` in the log is the largest return of an episode without noise so far."""
     parser = common.flags(__doc__, steps=30_000)
     parser.add_argument("--links", type=int, default=3)
-    parser.add_argument("--envs", type=int, default=4, help="chains that act at once, one of them without noise")
+    parser.add_argument(
+        "--envs", type=int, default=4, help="chains that act at once, one of them without noise"
+    )
     parser.add_argument("--enhance", action="store_true", help="policy enhancement")
     parser.add_argument("--trace", type=float, default=1.0, help="its k; 0 for one step")
+    parser.add_argument("--policy-updates", type=int, default=1, help="updates of a traced policy per round")
     parser.add_argument("--hidden", type=int, default=64, help="width of all networks")
     parser.add_argument("--batch", type=int, default=128, help="rows of an update")
     parser.add_argument("--updates", type=float, default=0.1, help="updates of critics per environment step")
@@ -226,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     learner = MBPO(Chains(sim, args.links, args.envs), settings(args))
     with common.Run(args, learner, random) as run:
         while run.goes_on():
-            numbers = learner.round()
+            numbers = learner.round(run.rest)
             run.log(numbers | {"best": learner.best}, steps=learner.settings.round_steps)
 
 
