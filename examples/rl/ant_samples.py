@@ -230,9 +230,12 @@ class Baseline:
         self.agent.num_timesteps = state["steps"]
         if "replay" in state:
             replay = self.agent.replay_buffer
+            count = len(state["replay"]["rewards"])
             for name, value in state["replay"].items():
-                setattr(replay, name, value.numpy())
-            replay.pos, replay.full = state["pos"], state["full"]
+                getattr(replay, name)[:count] = value.numpy()
+            # a replay that has become larger goes on behind the last row
+            grown = state["full"] and count < replay.buffer_size
+            replay.pos, replay.full = (count, False) if grown else (state["pos"], state["full"])
 
 
 _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")

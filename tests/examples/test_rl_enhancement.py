@@ -19,6 +19,7 @@ SCRIPTS = Path(__file__).parents[2] / "examples/rl"
 sys.path.insert(0, str(SCRIPTS))
 
 import ant_samples  # noqa: E402
+import common  # noqa: E402
 import mbpo  # noqa: E402
 import pendulum  # noqa: E402
 from ensemble import Ensemble  # noqa: E402
@@ -167,6 +168,19 @@ def test_a_pendulum_learns_to_stand(tmp_path: Path) -> None:
     assert rows[0]["return"] < 0 and rows[-1]["best"] > 0.48
 
 
+def interrupt(patch: pytest.MonkeyPatch, after: int) -> None:
+    """Press Ctrl-C after some rounds."""
+    rounds = iter(range(after + 1))
+    goes_on = common.Run.goes_on
+
+    def interrupted(run: common.Run) -> bool:
+        if next(rounds) == after:
+            raise KeyboardInterrupt
+        return goes_on(run)
+
+    patch.setattr(common.Run, "goes_on", interrupted)
+
+
 RUNS = {
     "traced": (pendulum.main, ["--links", "2", "--enhance"], 400),
     "half traced": (pendulum.main, ["--links", "2", "--enhance", "--trace", "0.5"], 400),
@@ -177,12 +191,17 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_resumed_run_has_the_numbers_of_one_that_was_not_interrupted(name: str, tmp_path: Path) -> None:
+def test_a_resumed_run_has_the_numbers_of_one_that_was_not_interrupted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     main, flags, size = RUNS[name]
-    flags = [*flags, "--threads", "1", "--seed", "3"]
-    main([*flags, "--steps", str(4 * size), "--out", str(tmp_path / "whole")])
-    main([*flags, "--steps", str(3 * size), "--out", str(tmp_path / "parts")])
-    main([*flags, "--steps", str(4 * size), "--out", str(tmp_path / "parts"), "--resume"])
+    flags = [*flags, "--threads", "1", "--seed", "3", "--steps", str(4 * size)]
+    main([*flags, "--out", str(tmp_path / "whole")])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt(patch, after=3)
+        main([*flags, "--out", str(tmp_path / "parts")])
+    assert len(log(tmp_path / "parts")) == 3
+    main([*flags, "--out", str(tmp_path / "parts"), "--resume"])
     whole, parts = log(tmp_path / "whole"), log(tmp_path / "parts")
     assert whole == parts and len(whole) == 4
     assert whole[-1].keys() & {"entropy", "critic_loss"}
@@ -244,6 +263,10 @@ def test_a_replay_keeps_the_last_rows() -> None:
     for each in (replay, other):
         each.add({"obs": torch.tensor([6])})
     assert sorted(other.all()["obs"].tolist()) == sorted(replay.all()["obs"].tolist()) == [3, 4, 5, 6]
+    larger = Replay(6)
+    larger.load_state_dict(replay.state_dict())
+    larger.add({"obs": torch.tensor([7, 8])})
+    assert sorted(larger.all()["obs"].tolist()) == [3, 4, 5, 6, 7, 8]
 
 
 def test_traces_of_one_need_no_critics() -> None:
