@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 import torch
@@ -107,7 +107,7 @@ class Run:
             raise FileExistsError(f"{self._file} exists; pass --resume to go on, or another --out")
         args.out.mkdir(parents=True, exist_ok=True)
         self._writer = SummaryWriter(str(args.out), purge_step=self.steps if args.resume else None)
-        self._log = (args.out / "progress.jsonl").open("a", encoding="utf-8")
+        self._log = self._open_log(args.out / "progress.jsonl")
         self._bar = tqdm(total=args.steps, initial=self.steps, unit="step", mininterval=1.0)
         self._clock = time.perf_counter(), time.process_time()
         self._saved = time.monotonic()
@@ -159,6 +159,15 @@ class Run:
         self._random.bit_generator.state = state["random"]
         self.steps, self.seconds = state["steps"], state["seconds"]
         self.processor_seconds = state["processor_seconds"]
+
+    def _open_log(self, path: Path) -> TextIO:
+        """Open the log behind the lines of the steps that count."""
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        log = path.open("w", encoding="utf-8")
+        for line in lines:
+            if json.loads(line)["steps"] <= self.steps:
+                log.write(line + "\n")
+        return log
 
     def _count_time(self) -> None:
         wall, processor = time.perf_counter(), time.process_time()

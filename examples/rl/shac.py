@@ -1,4 +1,4 @@
-"""Short-horizon actor-critic (Xu et al. 2022, arXiv 2204.07137): one gradient through the simulation per window.
+"""Short-horizon actor-critic (Xu et al. 2022, arXiv 2204.07137): one gradient of a rollout per window.
 
     python examples/rl/shac.py ant --out runs/ant --minutes 15
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ class Normalizer:
 def network(sizes: list[int]) -> torch.nn.Sequential:
     """Return Linear layers with ELU between them; the last one starts small."""
     layers: list[torch.nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(sizes):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.ELU()]
         torch.nn.init.orthogonal_(layers[-2].weight, 2**0.5)
         torch.nn.init.zeros_(layers[-2].bias)
@@ -86,7 +87,9 @@ class Actor:
     With f the factor and m the mean of the normalizer,  W f (x - m) + b = (W f) x + (b - W f m).
     """
 
-    def __init__(self, task: SmoothTask, model: revolute.ModelHandle, hidden: list[int], sigma: float) -> None:
+    def __init__(
+        self, task: SmoothTask, model: revolute.ModelHandle, hidden: list[int], sigma: float
+    ) -> None:
         size = task.features(torch.tensor(model.qpos0), torch.tensor(model.qvel0)).numel()
         self.net = network([size, *hidden, model.nu])
         self.log_sigma = torch.nn.Parameter(torch.full((model.nu,), float(np.log(sigma))))
@@ -103,9 +106,7 @@ class Actor:
         weight, bias, *rest = (each.detach() for each in self.net.parameters())
         scaled = weight * self.normalizer.factor
         first = [scaled, bias - scaled @ self.normalizer.mean]
-        return revolute.MLP(
-            [*first, *rest], self._observe, activation="elu", scale=self.scale, squash=True
-        )
+        return revolute.MLP([*first, *rest], self._observe, activation="elu", scale=self.scale, squash=True)
 
     def set_gradient(self, mlp: revolute.MLP, weights_bar: np.ndarray, sigma_bar: torch.Tensor) -> None:
         """Turn the gradient by the engine's weights into that by the parameters."""
@@ -196,7 +197,9 @@ class Shac:
         random: draws starts and noise.
     """
 
-    def __init__(self, sim: revolute.Simulator, args: argparse.Namespace, random: np.random.Generator) -> None:
+    def __init__(
+        self, sim: revolute.Simulator, args: argparse.Namespace, random: np.random.Generator
+    ) -> None:
         self.sim, self.args, self.random = sim, args, random
         self.task = TASKS[args.task]
         self.model = self.task.load(sim, contact_model=args.contact_model)
@@ -333,9 +336,11 @@ class Shac:
             policy=self.actor.mlp(), checkpoints="none", states="all",
         )  # fmt: skip
         at = slice(None, None, task.hold)
-        arrays = (torch.tensor(np.nan_to_num(each)) for each in (found.qpos[:, at], found.qvel[:, at], found.ctrl))
-        none = lambda features: torch.zeros(len(features))
-        _, window = window_loss(task, self._limits, task.hold * self.model.timestep, 1.0, none, *arrays)
+        arrays = (found.qpos[:, at], found.qvel[:, at], found.ctrl)
+        tensors = [torch.tensor(np.nan_to_num(array)) for array in arrays]
+        seconds = task.hold * self.model.timestep
+        with torch.no_grad():
+            _, window = window_loss(task, self._limits, seconds, 1.0, self.value, *tensors)
         return (window.rewards * window.counts).sum(1).numpy()
 
     def state_dict(self) -> dict[str, Any]:
@@ -376,12 +381,14 @@ def flags() -> argparse.ArgumentParser:
     parser.add_argument("--contact-model", choices=("mujoco", "hard"), default="mujoco")
     parser.add_argument("--batch", type=int, default=64, help="environments")
     parser.add_argument("--horizon", type=int, default=32, help="control steps of a window")
-    parser.add_argument("--clip", type=float, default=None, help="bound of a state's cotangent of the sum over t in (1)")
+    parser.add_argument(
+        "--clip", type=float, default=None, help="bound of a state's cotangent, of the sum in (1)"
+    )
     parser.add_argument("--discount", type=float, default=0.99, help="gamma")
     parser.add_argument("--blend", type=float, default=0.95, help="lambda of the critic's targets")
     parser.add_argument("--hidden", type=int, nargs="+", default=[128, 64, 32])
     parser.add_argument("--critic-hidden", type=int, nargs="+", default=[64, 64])
-    parser.add_argument("--sigma", type=float, default=0.3, help="deviation of the noise at first, in (2)")
+    parser.add_argument("--sigma", type=float, default=0.2, help="deviation of the noise at first, in (2)")
     parser.add_argument("--actor-rate", type=float, default=2e-3)
     parser.add_argument("--critic-rate", type=float, default=2e-3)
     parser.add_argument("--gradient-norm", type=float, default=1.0)
@@ -393,9 +400,25 @@ def flags() -> argparse.ArgumentParser:
     return parser
 
 
+SETTINGS: dict[str, dict[str, Any]] = {
+    "pendulum": {},
+    "cartpole": {},
+    "hopper": {"batch": 256, "horizon": 8, "clip": 200.0, "critic_epochs": 8, "actor_rate": 7e-4},
+    "ant": {"batch": 256, "horizon": 8, "clip": 30.0, "critic_epochs": 8},
+}
+"""Defaults of each task that differ from those of `flags`."""
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the flags, with the defaults of their task."""
+    parser = flags()
+    parser.set_defaults(**SETTINGS[parser.parse_args(arguments).task])
+    return parser.parse_args(arguments)
+
+
 def main() -> None:
     """Train, and keep the best policy."""
-    args = flags().parse_args()
+    args = parse()
     random = common.seed_all(args.seed)
     with common.connect(args) as sim:
         learner = Shac(sim, args, random)

@@ -41,7 +41,9 @@ def row(learner: Shac, batches: int, clip: float | None) -> str:
     learner.args.clip = clip
     gradients = flat_gradients(learner, batches)
     norms = np.linalg.norm(gradients, axis=1)
-    pairs = [(a @ b) / (x * y) for (a, x), (b, y) in itertools.combinations(zip(gradients, norms), 2)]
+    pairs = [
+        (a @ b) / (x * y) for (a, x), (b, y) in itertools.combinations(zip(gradients, norms, strict=True), 2)
+    ]
     name = "none" if clip is None else f"{clip:g}"
     low, high = np.quantile(pairs, [0.1, 0.9])
     return (
@@ -69,8 +71,10 @@ def main() -> None:
     parser.set_defaults(out=Path(tempfile.gettempdir()), clip=100.0)
     parser.add_argument("--state", type=Path, help="state.pt of a run of shac.py; without, a new policy")
     parser.add_argument("--batches", type=int, default=8)
-    parser.add_argument("--settle", type=int, default=8, help="windows before, in which only the critic learns")
-    parser.add_argument("--clips", type=float, nargs="*", default=[1000, 100, 30, 10, 3])
+    parser.add_argument(
+        "--settle", type=int, default=8, help="windows before, in which only the critic learns"
+    )
+    parser.add_argument("--clips", type=float, nargs="*", default=[100, 30, 10])
     args = parser.parse_args()
     args.warm_up = args.settle
     print("| contact model | clip | mean cosine | 10 … 90 % of pairs | median norm | largest norm |")

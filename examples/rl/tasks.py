@@ -1,7 +1,7 @@
 """Tasks whose rewards torch differentiates, and policies in files.
 
-Models, starts and ends of Hopper and Ant are those of `revolute.gym`, which are Gymnasium's own. Their rewards
-are written here once more in torch; tests compare the two. The contact cost of Ant is left out of training.
+Models and starts of Hopper and Ant are those of `revolute.gym`, which are Gymnasium's own. Rewards and ends
+are written here once more, in torch; tests compare the two. Ant's contact cost is left out of training.
 """
 
 from __future__ import annotations
@@ -130,9 +130,14 @@ def forward_reward(cost: float, alive: Callable[[Move], Any]) -> Callable[[Move]
     return reward
 
 
+def upright_angle(angle: torch.Tensor) -> torch.Tensor:
+    """Return an angle between -pi and pi."""
+    return torch.remainder(angle + np.pi, 2 * np.pi) - np.pi
+
+
 def pendulum_reward(move: Move) -> torch.Tensor:
     """Return Gymnasium's reward of Pendulum-v1, of the state before the action."""
-    angle = torch.remainder(move.before[..., 0] + np.pi, 2 * np.pi) - np.pi
+    angle = upright_angle(move.before[..., 0])
     effort = move.ctrl.square().sum(-1)
     return -(angle.square() + 0.1 * move.qvel_before[..., 0].square() + 1e-3 * effort)
 
@@ -143,9 +148,11 @@ def pendulum_start(random: np.random.Generator, model: Any) -> tuple[Any, Any]:
 
 
 def cartpole_reward(move: Move) -> torch.Tensor:
-    """Reward a pole that points up, and a cart in the middle of the rail that saves force."""
-    place, angle = move.qpos[..., 0], move.qpos[..., 1]
-    return angle.cos() - 0.1 * place.square() - 1e-4 * move.ctrl.square().sum(-1)
+    """Return minus a cost of the pole's angle from upright, the cart's place, their velocities, and force."""
+    weights = torch.tensor([0.05, 1.0]), torch.tensor([0.1, 0.1])
+    place = torch.stack([move.qpos[..., 0], upright_angle(move.qpos[..., 1])], -1)
+    effort = 1e-4 * move.ctrl.square().sum(-1)
+    return -((weights[0] * place.square()).sum(-1) + (weights[1] * move.qvel.square()).sum(-1) + effort)
 
 
 def cartpole_start(random: np.random.Generator, model: Any) -> tuple[Any, Any]:
