@@ -17,7 +17,7 @@ GOALS = dict(enumerate((0.49, 1.93, 4.28, 7.81, 12.31, 17.78, 24.34), start=1))
 """The paper's largest returns, by the number of links."""
 KINDS = {"enhanced": "policy enhancement", "mbpo": "MBPO"}
 ANTS = {"mbpo": "MBPO", "samples": "MBPO, 9 samples", "sac": "SAC", "ppo": "PPO"}
-ROWS = 50
+ROWS = 25
 
 Curve = list[dict[str, float]]
 
