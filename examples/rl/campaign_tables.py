@@ -16,7 +16,13 @@ import matplotlib.pyplot as plt
 GOALS = dict(enumerate((0.49, 1.93, 4.28, 7.81, 12.31, 17.78, 24.34), start=1))
 """The paper's largest returns, by the number of links."""
 KINDS = {"enhanced": "policy enhancement", "mbpo": "MBPO"}
-ANTS = {"mbpo": "MBPO", "samples": "MBPO, 9 samples", "sac": "SAC", "ppo": "PPO"}
+ANTS = {
+    "mbpo": "MBPO",
+    "samples": "MBPO, 9 samples within 0.1",
+    "near samples": "MBPO, 9 samples within 0.01",
+    "sac": "SAC",
+    "ppo": "PPO",
+}
 ROWS = 25
 
 Curve = list[dict[str, float]]
@@ -77,13 +83,8 @@ def ant_table(found: list[tuple[str, str, int, Curve]]) -> Iterator[str]:
 
 def pictures(folder: Path, found: list[tuple[str, str, int, Curve]]) -> None:
     """Draw the curves of the chains, relative to the bound, and of Ant."""
-    colors = {
-        "enhanced": "#2a7d3f",
-        "mbpo": "#b04a3a",
-        "samples": "#2a7d3f",
-        "sac": "#3a6fb0",
-        "ppo": "#888888",
-    }
+    colors = {"enhanced": "#2a7d3f", "mbpo": "#b04a3a", "sac": "#3a6fb0", "ppo": "#888888"}
+    colors |= {"samples": "#2a7d3f", "near samples": "#8cc63f"}
     figure, axes = plt.subplots(1, 4, figsize=(9, 2.2), sharey=True)
     for axis, links in zip(axes, (1, 3, 5, 7), strict=True):
         bound = links**2 / 2
