@@ -14,16 +14,12 @@
 #include "revolute/model/parameters.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/constraint_row.hpp"
+#include "revolute/stages/pair_softness.hpp"
 
 namespace revolute {
 
-// The axis of a rotational row, and its friction coefficient.
+// The axis of a rotational row.
 REVOLUTE_HD inline int rotation_axis(int component) { return component - 3; }
-template <class Real>
-REVOLUTE_HD inline Real& rotation_friction(const Parameters<Real>& parameters, const Candidate& candidate,
-                                           int component) {
-  return parameters.rotational_friction[2 * candidate.friction + (component == 3 ? 0 : 1)];
-}
 
 template <class Real>
 REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate,
@@ -86,8 +82,7 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   row.bounces = false;
   row.kind = component == 0 ? RowKind::unilateral : RowKind::friction;
   if (component > 0) {
-    row.bound = component < 3 ? parameters.friction[candidate.friction]
-                              : rotation_friction(parameters, candidate, component);
+    row.bound = pair_friction(model, parameters, candidate, component - 1);
     return row;
   }
   const Bounce<Real> hit = bounce(at, contact.gap, row.J);
@@ -127,8 +122,8 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
                                      ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
                                      Force<Bar>* V_free_bar, Bar* time_bar, Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = *contact.candidate;
+  if (component > 0) pair_friction_adjoint(parameters, candidate, component - 1, bound_bar, parameters_bar);
   if (component >= 3) {
-    rotation_friction(parameters_bar, candidate, component) += bound_bar;
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;
     return;
   }
@@ -141,8 +136,6 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
     if (any(reached))
       bounce_adjoint(parameters, at, J, hit, time, select(reached, bias_bar, Bar(0)), J_bar, V_bar,
                      V_free_bar, time_bar[contact_tree(model, candidate)], parameters_bar);
-  } else {
-    parameters_bar.friction[candidate.friction] += bound_bar;
   }
   contact_bar.force_a[component] += J_bar.force_a;
   contact_bar.force_b[component] += J_bar.force_b;
