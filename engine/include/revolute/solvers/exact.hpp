@@ -17,7 +17,7 @@ struct ExactWorkspace {
   int *pivot, *last;
   double *vectors, *inverse;
   GrowingArray<double> A, K, lu, scaled;
-  static constexpr int vector_count = 13;
+  static constexpr int vector_count = 16;
   std::size_t capacity;
 
   ExactWorkspace(bool used, std::size_t most_rows, Arena& arena)
@@ -93,7 +93,8 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     at.A = ws.A.at_least(square);
     at.K = ws.K.at_least(square);
     at.b = v, at.bound = v + c, at.x = v + 2 * c, at.e = v + 3 * c, at.w = v + 4 * c, at.next = v + 5 * c;
-    at.trial = v + 6 * c;
+    at.trial = v + 6 * c, at.R = v + 12 * c, at.radii = v + 13 * c, at.direction = v + 14 * c;
+    at.Ad = v + 15 * c;
     at.state = ws.state;
     at.factors = {n, ws.lu.at_least(square), ws.pivot, ws.last};
     at.sweeps = {at.x, v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square), nullptr, nullptr};
