@@ -1,7 +1,9 @@
 // Rows of a contact: normal, two sliding directions, and with condim 4 and 6 torsion about the normal and rolling.
 //   normal:   0 <= impulse, bias(gap), or that of an impact.
 //   A contact is reached at speed if its approach is faster than one step's acceleration and it closes within the step:
-//     v < 0,   |v| > h |a|,   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h            (1)
+//     v < 0,   |v| > h max(|a|, 0.1 m/s^2),   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h   (1)
+//   (Bodies that fall together have a = 0 between them. Without the second number, rounding of 1e-15 m/s in a stack at rest
+//   would count as an impact, at a time gap/|v| that means nothing.)
 //   The impact lies at the time t within the step (impact.hpp). With restitution e > 0 the bodies are faster by a t when they
 //   meet, and accelerate again after the impact. The step moves with its end velocity, so that it gets
 //     v+ = -e (v + a t) - a t                                                                  (2)
@@ -42,6 +44,8 @@ REVOLUTE_HD inline Real contact_time(const Model& model, const RowContext<Real>&
   return at.impact_time ? at.impact_time[contact_tree(model, candidate)] : Real(0);
 }
 
+constexpr double least_acceleration = 0.1;  // of (1), in m/s^2
+
 // The impact of a contact's normal row.
 template <class Real>
 struct Bounce {
@@ -55,7 +59,8 @@ REVOLUTE_HD inline Bounce<Real> bounce(const RowContext<Real>& at, Real gap, con
   const Real free = row_times(J, at.v_free, at.V_free);
   out.before = row_times(J, at.qvel, at.kinematics->V);
   out.acceleration = (free - out.before) / at.h;
-  out.happens = less(out.before, -(at.h * abs(out.acceleration))) & less(gap + at.h * free, Real(0));  // (1)
+  const Real least = maximum(abs(out.acceleration), Real(least_acceleration));
+  out.happens = less(out.before, -(at.h * least)) & less(gap + at.h * free, Real(0));  // (1)
   return out;
 }
 
