@@ -84,7 +84,8 @@ BroadcastInput broadcast_input(const StridedArray& array) {
   return {array.data(), stride(0), stride(1), stride(2)};
 }
 
-// Appends tuples (kind, index, type, id, reference type, reference id, shape, vector, cutoff, positive), as in ProbeRequest.
+// Appends tuples (kind, index, type, id, reference type, reference id, shape, vector, cutoff, positive, size, integers,
+// numbers, offset, reference offset), as in ProbeRequest.
 void read_probes(const ModelStorage& model, const py::handle& requests, Probes& out) {
   for (const py::handle& entry : requests) {
     const auto request = entry.cast<py::tuple>();
@@ -92,7 +93,9 @@ void read_probes(const ModelStorage& model, const py::handle& requests, Probes& 
     add_probe(model,
               {ProbeKind(number(0)), number(1), PlaceType(number(2)), number(3), PlaceType(number(4)),
                number(5), number(6), request[7].cast<std::array<double, 3>>(), request[8].cast<double>(),
-               request[9].cast<bool>()},
+               request[9].cast<bool>(), number(10), request[11].cast<std::vector<int>>(),
+               request[12].cast<std::vector<double>>(), request[13].cast<std::vector<double>>(),
+               request[14].cast<std::vector<double>>()},
               out);
   }
 }

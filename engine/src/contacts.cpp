@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "packs.hpp"
-#include "revolute/step.hpp"
 
 namespace revolute {
 

@@ -1,6 +1,6 @@
 // Measures numbers at given states, and pulls their cotangents back: kinematics, and the sensors of a trajectory.
 #include "ambient_cotangents.hpp"
-#include "revolute/stages/measurement_adjoint.hpp"
+#include "revolute/stages/measurement.hpp"
 #include "seats.hpp"
 
 namespace revolute {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "packs.hpp"
-#include "revolute/stages/measurement_adjoint.hpp"
+#include "revolute/stages/measurement.hpp"
 
 namespace revolute {
 

@@ -103,6 +103,8 @@ class ModelBuilder {
         {"hull_num", in_.hull_num.size(), ng},
         {"hull_polyadr", in_.hull_polyadr.size(), ng},
         {"hull_polynum", in_.hull_polynum.size(), ng},
+        {"ray_adr", in_.ray_adr.size(), in_.ray_adr.empty() ? 0 : ng},
+        {"ray_num", in_.ray_num.size(), in_.ray_adr.size()},
         {"pair_geom2", in_.pair_geom2.size(), np},
         {"pair_mu_from", in_.pair_mu_from.size(), np},
         {"pair_condim", in_.pair_condim.size(), np},
@@ -583,6 +585,7 @@ class ModelBuilder {
 
   void add_geoms() {
     add_height_fields();
+    out_.triangles_ = in_.ray_triangles;
     for (int g = 0; g < in_.ngeom; ++g) {
       const int body = in_.geom_bodyid[g];
       const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
@@ -604,6 +607,11 @@ class ModelBuilder {
           (is_field && !is_world(geom.link)))
         throw std::invalid_argument("geom_field: expected a height field fixed in the world, geom " +
                                     std::to_string(g));
+      if (geom.shape == Shape::plane) std::copy_n(&in_.geom_size[3 * g], 2, geom.extent);
+      if (!in_.ray_adr.empty()) {
+        geom.first_triangle = in_.ray_adr[g];
+        geom.triangles = in_.ray_num[g];
+      }
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
     }
@@ -1068,6 +1076,7 @@ class ModelBuilder {
     m.vertex_faces = out_.hulls_.vertex_faces.data();
     m.vertex_faces_begin = out_.hulls_.vertex_faces_begin.data();
     m.height_fields = out_.height_fields_.data();
+    m.triangles = out_.triangles_.data();
     m.hull_nodes = out_.hulls_.nodes.data();
     m.hull_items = out_.hulls_.items.data();
     m.support_cells = out_.hulls_.cells.data();
@@ -1096,7 +1105,8 @@ std::size_t ModelStorage::bytes() const {
              medium_ellipsoids_, dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
          sum(geom_filters_, excluded_bodies_, excluded_geoms_, own_softness_) +
-         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_, heights_, height_fields_) +
+         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_, heights_, height_fields_,
+             triangles_) +
          sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items) +
          sum(hulls_.vertex_faces, hulls_.vertex_faces_begin, hulls_.cells, hulls_.cell_members);
 }

@@ -11,17 +11,9 @@
 #include <vector>
 
 #include "revolute/batch.hpp"
-#include "revolute/scalar/lanes.hpp"
-#include "revolute/step.hpp"
-
-#ifndef REVOLUTE_LANES
-#define REVOLUTE_LANES 4
-#endif
+#include "revolute/instances.hpp"
 
 namespace revolute {
-
-constexpr int lanes = REVOLUTE_LANES;
-using Pack = Lanes<lanes>;
 
 // Environments first .. first + count - 1 of the batch. Lanes beyond count repeat the last environment.
 struct Slice {

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.revolute_engine.measured_scenes import scene
+from tests.revolute_engine.measured_scenes import SENSORS, SHAPES, scene
 
 STEPS = 5
 
 
 def load(simulator: revolute.Simulator) -> revolute.ModelHandle:
-    return simulator.load_model(scene(), contact_model="mujoco")
+    return simulator.load_model(scene(SHAPES + SENSORS), contact_model="mujoco")
 
 
 def start(model: revolute.ModelHandle, batch: int = 2) -> dict[str, np.ndarray]:
@@ -36,7 +36,9 @@ def results(simulator: revolute.Simulator) -> dict[str, Any]:
     found |= {f"poses {name}": array for name, array in poses.items()}
     found |= {f"bar {name}": array for name, array in poses.backward({"site_pos:tip": bar}).items()}
     found["jacobian"] = poses.jacobian("site_pos:tip")
-    with simulator.rollout(model, **inputs, sensors=["imu", "toe"]) as trajectory:
+    with simulator.rollout(
+        model, **inputs, sensors=["imu", "toe", "beam", "ground", "nearest"]
+    ) as trajectory:
         found["sensors"] = trajectory.sensordata
         states = trajectory.kinematics(times=[0, -1], quantities=["site_pos", "body_linvel:c"])
         found |= {f"states {name}": array for name, array in states.items()}
@@ -69,7 +71,7 @@ def results(simulator: revolute.Simulator) -> dict[str, Any]:
 def test_transports_agree(simulators: dict[str, revolute.Simulator]) -> None:
     every = {name: results(simulator) for name, simulator in simulators.items()}
     expected = every.pop("in-process")
-    assert expected["sensors"].shape == (2, STEPS + 1, 4)
+    assert expected["sensors"].shape == (2, STEPS + 1, 27)
     assert expected["jacobian"].shape == (2, 3, 12)
     assert expected["session"].shape[0] == 2 and len(expected["pairs"]) > 0
     assert all(np.isfinite(array).all() for name, array in expected.items() if name != "pairs")

@@ -71,6 +71,7 @@ struct ContactStageAdjoint {
       Reader<Real> from{out_bar + 46 * (contacts->list[c].candidate - model.candidates)};
       const Real active = indicator<Real>(contacts->list[c].active);
       ContactCotangent<Real> bar;
+      bar.clear();
       bar.gap = active * from.scalar();
       for (Vector3<Real>& axis : bar.axis) axis = active * from.vector();
       for (Force<Real>& force : bar.force_a) force = active * from.force();

@@ -8,7 +8,7 @@
 
 #include "check.hpp"
 #include "model_maker.hpp"
-#include "revolute/step.hpp"
+#include "revolute/instances.hpp"
 
 namespace revolute::check {
 

@@ -1,9 +1,11 @@
 // Measurement: its adjoint by state, control and parameters in a crowd of contacts, and no allocation. That the numbers are
 // MuJoCo's, and that packs give the bits of single states, is checked in tests/revolute_engine/test_sensors.py.
+#include <string>
+
 #include "allocation.hpp"
 #include "models.hpp"
 #include "revolute/probes.hpp"
-#include "revolute/stages/measurement_adjoint.hpp"
+#include "revolute/stages/measurement.hpp"
 #include "states.hpp"
 
 using namespace revolute;
@@ -12,6 +14,42 @@ using namespace revolute::check;
 namespace {
 
 constexpr double through_constraints = 1e-7;
+
+// What some kinds need besides a frame: the last body against all others.
+void add_data(const Model& m, int body, ProbeRequest& request) {
+  std::vector<int> others;
+  int own = -1;
+  for (int g = 0; g < m.ngeom; ++g) {
+    if (m.geoms[g].body == body)
+      own = g;
+    else
+      others.push_back(g);
+  }
+  switch (request.kind) {
+    case ProbeKind::camera_projection:
+      request.numbers = {300, 320, 50, 60};
+      break;
+    case ProbeKind::range_finder:
+      request.size = 14;
+      request.integers = {63};
+      request.integers.insert(request.integers.end(), others.begin(), others.end());
+      break;
+    case ProbeKind::geom_distance:
+    case ProbeKind::geom_normal:
+    case ProbeKind::geom_points:
+      request.numbers = {10};
+      for (int other : others)
+        if (!is_ground(m.geoms[other].shape)) request.integers.insert(request.integers.end(), {own, other});
+      break;
+    case ProbeKind::contacts:
+      request.size = 3 * 23;
+      request.integers = {511, 1, 3, 0};
+      request.integers.resize(4 + m.ngeom, 3);
+      break;
+    default:
+      break;
+  }
+}
 
 // One probe of every kind, at the last body.
 Probes every_kind(const ModelStorage& storage) {
@@ -26,6 +64,8 @@ Probes every_kind(const ModelStorage& storage) {
     const bool of_ball =
         request.kind == ProbeKind::ball_quaternion || request.kind == ProbeKind::ball_velocity;
     if (of_ball && m.joints[ball].type != JointType::ball) continue;
+    const bool of_tendon = std::string(probe_names[kind]).find("tendon") != std::string::npos;
+    if (of_tendon && m.ntendon == 0) continue;
     request.type = PlaceType::body;
     request.id = body;
     request.shape = 2;
@@ -36,7 +76,10 @@ Probes every_kind(const ModelStorage& storage) {
       request.index = m.limits_list[0].dof;
     if (request.kind == ProbeKind::limit_force) request.index = m.limits_list[0].dof;
     const bool relative = request.kind >= ProbeKind::position && request.kind <= ProbeKind::angular_velocity;
-    if (relative || request.kind == ProbeKind::distance) {
+    add_data(m, body, request);
+    const bool two = request.kind == ProbeKind::distance || request.kind == ProbeKind::inside_site ||
+                     request.kind == ProbeKind::camera_projection;
+    if (relative || two) {
       request.reference_type = PlaceType::body_frame;
       request.reference_id = 1;
     }

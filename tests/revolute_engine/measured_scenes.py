@@ -3,6 +3,7 @@
 BODIES = """
   <geom name="floor" type="plane" size="5 5 .1" contype="2" conaffinity="1"/>
   <site name="world" pos=".1 .2 .3" quat="1 .4 .2 .1"/>
+  <camera name="eye" pos="1 -2 1" xyaxes="1 .3 0 -.1 .3 1" resolution="64 48"/>
   <body name="a" pos="0 0 .25"><freejoint name="float"/>
     <geom name="ga" size=".1 .2 .3" type="box" quat="1 .2 .3 .1"/>
     <site name="sa" pos=".1 .0 -.1" quat="1 1 0 .3" type="sphere" size="0.4"/>
@@ -43,6 +44,14 @@ SENSORS = """
   <force site="tip"/><torque site="tip"/>
   <touch site="sa"/><touch site="box"/><touch site="cylinder"/><touch site="capsule"/>
   <touch site="ellipsoid"/><touch site="away"/><touch name="toe" site="tip"/>"""
+
+SHAPES = """
+  <rangefinder name="beam" site="tip" data="dist point normal"/><rangefinder site="sc"/>
+  <distance geom1="floor" body2="arm" cutoff="5"/><fromto name="nearest" body1="b" geom2="floor" cutoff="5"/>
+  <contact name="ground" subtree1="a" data="found force torque pos" reduce="netforce"/>
+  <contact geom1="floor" data="found force dist pos linvel" num="4"/><e_potential/><e_kinetic/>
+  <insidesite site="sa" objtype="site" objname="sw"/><camprojection site="sw" camera="eye"/>"""
+"""Sensors of shapes and contacts, energies, and a camera's image."""
 
 ACTUATORS = """<actuator><motor name="mh" joint="h" gear="2"/><position name="pt" joint="t" kp="3" kv="0.2"/>
   <motor joint="s" ctrlrange="-.5 .5"/></actuator>"""

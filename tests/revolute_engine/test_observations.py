@@ -15,7 +15,7 @@ from revolute.contract.loss import Loss, Term
 from revolute.contract.tangents import move, pull
 from revolute_engine import Engine, Model, load_model
 
-from .measured_scenes import SENSORS, scene
+from .measured_scenes import SENSORS, SHAPES, scene
 
 ENGINE = Engine(threads=1)
 HOLD, PERIODS, BATCH = 2, 4, 3
@@ -26,6 +26,7 @@ TOUCHING = 1e-6
 """The same with contacts, and with sensors of forces."""
 
 TOUCHED = load_model(scene())
+SEEN = load_model(scene(SHAPES))
 FREE = load_model(scene(), contact=False, limits=False, dry_friction=False)
 
 POSES = [
@@ -39,6 +40,7 @@ POSES = [
 ]
 MOTIONS = ["site_linvel:sc", "body_linvel@site:sa", "body_angvel:w", "subtree_linvel:b", "subtree_angmom:a"]
 OF_CTRL = ["sensor:toe", "previous_ctrl", "sensor"]
+OF_SHAPES = ["site_pos:tip", "sensor:beam", "sensor:nearest", "sensor:ground"]
 
 
 def start(model: Model, batch: int = BATCH, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -81,6 +83,7 @@ CASES = {
     "motions": (FREE, MOTIONS, SMOOTH),
     "sensors": (FREE, ["qpos", "sensor"], SMOOTH),
     "touching": (TOUCHED, [*POSES, *MOTIONS, *OF_CTRL], TOUCHING),
+    "shapes": (SEEN, OF_SHAPES, TOUCHING),
 }
 
 
@@ -88,7 +91,7 @@ def names_without_state(names: list[str]) -> list[str]:
     return [name for name in names if name not in ("qpos", "qvel")]
 
 
-@pytest.mark.parametrize("case", ["poses", "motions", "touching"])
+@pytest.mark.parametrize("case", ["poses", "motions", "touching", "shapes"])
 def test_a_rollout_equals_a_loop_of_calls(case: str) -> None:
     model, names, _ = CASES[case]
     policy = policy_of(model, names)
@@ -240,5 +243,5 @@ def test_what_cannot_be_observed_is_refused() -> None:
     refused("subtree_com:a@body:b", r"^policy\.observe: expected none for subtree_com, got 'body:b'")
     refused("site_distance", r"^policy\.observe: expected two sites for site_distance")
     refused("body_pos", r"^policy\.weights: expected a network of 18 inputs \(body_pos 18\) and nu=3 outputs")
-    hard = load_model(scene(SENSORS), contact_model="hard")
-    refused("sensor:toe", r"^policy\.observe: .*'toe' of type touch; .*contact_model='mujoco'", hard)
+    user = load_model(scene(SENSORS + '<user name="own" dim="1"/>'))
+    refused("sensor:own", r"^policy\.observe: .*'own' of type user; leave it out", user)

@@ -12,10 +12,11 @@ from revolute.contract.errors import ArgumentError
 from revolute_engine import Engine, Model, load_model
 from revolute_engine.parameters import default_parameter
 
-from .measured_scenes import scene
+from .measured_scenes import SENSORS, SHAPES, scene
 
 ENGINE = Engine(threads=1)
 TIME = 0.37
+ALL = SHAPES + SENSORS
 STATE = ("qpos", "qvel", "ctrl")
 TOUCH = int(mujoco.mjtSensor.mjSENS_TOUCH)
 STATE_STAGES = (int(mujoco.mjtStage.mjSTAGE_POS), int(mujoco.mjtStage.mjSTAGE_VEL))
@@ -44,8 +45,8 @@ def data_at(model: mujoco.MjModel, seed: int, spread: float = 0.15) -> mujoco.Mj
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_sensors_are_mujocos(cone: str) -> None:
-    model = load_model(scene(cone=cone), contact_model="mujoco")
-    theirs = reference(mujoco.MjModel.from_xml_string(scene(cone=cone)))
+    model = load_model(scene(ALL, cone=cone), contact_model="mujoco")
+    theirs = reference(mujoco.MjModel.from_xml_string(scene(ALL, cone=cone)))
     touched = 0.0
     for seed in range(4):
         data = data_at(theirs, seed)
@@ -72,7 +73,9 @@ def central(function: Callable[[float], float], step: float) -> float:
     ids=["contacts", "no contacts"],
 )
 def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float) -> None:
-    text = scene(cone="elliptic").replace('name="floor" type="plane"', f'name="floor" type="plane"{floor}')
+    text = scene(ALL, cone="elliptic").replace(
+        'name="floor" type="plane"', f'name="floor" type="plane"{floor}'
+    )
     model = load_model(text, contact_model="mujoco")
     data, random = data_at(model.mujoco_model, 2), np.random.default_rng(4)
     names = (
@@ -100,7 +103,7 @@ def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float
     states = ENGINE.states_to_measure(model, data.qpos, data.qvel, data.ctrl)
     gradient = ENGINE.measure_backward(model, {"sensor": bar}, states, wrt=list(start))
     for name, array in start.items():
-        direction = random.normal(size=array.shape) * (array != 0)
+        direction = random.normal(size=array.shape) * (1.0 if name in STATE else np.abs(array))
 
         def along(distance: float, name: str = name, direction: np.ndarray = direction) -> float:
             return float(readings({**start, name: start[name] + distance * direction}) @ bar)
@@ -111,7 +114,7 @@ def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float
 
 
 def test_a_batch_gives_the_bits_of_each_state_alone() -> None:
-    model = load_model(scene(), contact_model="mujoco")
+    model = load_model(scene(ALL), contact_model="mujoco")
     rows = [data_at(model.mujoco_model, seed) for seed in range(5)]
     qpos, qvel, ctrl = (np.array([getattr(row, name) for row in rows]) for name in STATE)
     bar = np.random.default_rng(1).normal(size=(5, model.mujoco_model.nsensordata))
@@ -128,8 +131,8 @@ def test_a_batch_gives_the_bits_of_each_state_alone() -> None:
 
 
 REFUSED = {
-    "a kind": ('<rangefinder name="beam" site="sa"/>', "mujoco", "'beam' of type rangefinder"),
-    "the hard model": ('<accelerometer name="imu" site="sa"/>', "hard", "contact_model='mujoco'"),
+    "a kind": ('<user name="own" dim="2"/>', "mujoco", "'own' of type user"),
+    "the same with hard contact": ('<user name="own" dim="2"/>', "hard", "'own' of type user"),
     "a fixed body": ('<force name="base" site="world"/>', "mujoco", "on a body that does not move"),
 }
 

@@ -214,19 +214,19 @@ def test_numerical_methods_are_noted_once() -> None:
         'gap="0.1" solimp="0.8 0.9 0.01"',
         before='<option integrator="RK4" solver="CG" cone="elliptic" impratio="10" noslip_iterations="3">'
         '<flag warmstart="disable" multiccd="disable"/></option>',
-        after='<sensor><jointpos joint="j"/><e_kinetic/><user dim="1"/></sensor>',
+        after='<sensor><jointpos joint="j"/><user dim="1"/></sensor>',
     )
     assert load_model(text, contact_model="hard").notes == [
         "integrator RK4: the engine steps by semi-implicit Euler (implicit joint damping)",
         f"{SOFT}; not used: solver, cone, noslip_iterations, impratio, jnt_solref, geom_solimp, "
         "jnt_margin, geom_gap, "
         "warmstart, multiccd",
-        "sensors that are not computed (2), first 'sensor_1' of type e_kinetic; leave it out",
+        "sensors that are not computed (1), first 'sensor_1' of type user; leave it out",
     ]
     assert load_model(_mjcf(), contact_model="hard").notes == [SOFT]
     assert load_model(text).notes == [
         "constraints are solved to convergence from a cold start; not used: solver, noslip_iterations",
-        "sensors that are not computed (2), first 'sensor_1' of type e_kinetic; leave it out",
+        "sensors that are not computed (1), first 'sensor_1' of type user; leave it out",
     ]
     assert load_model(_mjcf()).notes == []
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "revolute/model/model_storage.hpp"
 #include "revolute/model/probe.hpp"
@@ -13,15 +14,21 @@ enum class PlaceType : int { none = 0, body = 1, body_frame = 2, geom = 5, site 
 
 struct ProbeRequest {
   ProbeKind kind;
-  int index;  // qpos, dof, actuator or body, by kind
+  int index;  // qpos, dof, actuator, tendon or body, by kind
   PlaceType type;
   int id;
   PlaceType reference_type;
   int reference_id;
-  int shape;                     // touch: mjtGeom of the site
-  std::array<double, 3> vector;  // local_field: the field; touch: the site's size
+  int shape;                     // mjtGeom of the site that is a zone
+  std::array<double, 3> vector;  // local_field: the field; zones: the site's size
   double cutoff;
   bool positive;
+  int size;  // number of values, for kinds whose number differs
+  // what else the kind needs (stages/measurement.hpp)
+  std::vector<int> integers;
+  std::vector<double> numbers;
+  // position and quaternion of the frame, and of the reference frame, in the objects'; empty: their own frames
+  std::vector<double> offset, reference_offset;
 };
 
 // Appends a request to `probes`. The caller has checked the indices.

@@ -251,11 +251,19 @@ struct StepAdjointWorkspace {
   }
 };
 
+// Cotangents of the impulses, and of the wrenches of rows on their links under the motions on_a and on_b; for measurements.
+template <class Bar>
+struct ImpulseCotangent {
+  const Bar* impulse;             // [rows]
+  const Motion<Bar>*on_a, *on_b;  // [rows]
+};
+
 // Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place; adds to ws.time_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& context, const StepWorkspace<Real>& at,
-                                    StepAdjointWorkspace<Bar>& ws, Parameters<Bar>& parameters_bar) {
+                                    StepAdjointWorkspace<Bar>& ws, Parameters<Bar>& parameters_bar,
+                                    const ImpulseCotangent<Bar>* measured) {
   const Kinematics<Real>& kin = at.kinematics;
   for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_v[k] = zero_force<Bar>();
   ws.factors.clear(model);
@@ -264,7 +272,10 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   // w = M^-1 qvel+_bar,  lambda_bar = J w
   solve(model, kin, at.factors, ws.v_free_bar, ws.w, ws.solve);
   link_velocities(model, kin.S, ws.w, ws.W);
-  for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
+  for (int r = 0; r < at.rows.count; ++r) {
+    ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
+    if (measured) ws.lambda_bar[r] += measured->impulse[r];
+  }
   SolverCotangent<Bar> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
 #if !defined(__CUDA_ARCH__)
   if (model.solver == Solver::exact)
@@ -273,6 +284,11 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
 #endif
     projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
   add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.rows);
+  for (int r = 0; measured && r < at.rows.count; ++r) {
+    const Real lambda = at.solver.x[r];
+    ws.rows.J[r].force_a += lambda * Force<Bar>{measured->on_a[r].w, measured->on_a[r].v};
+    ws.rows.J[r].force_b += lambda * Force<Bar>{measured->on_b[r].w, measured->on_b[r].v};
+  }
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors,
                    ws.kinematics);
@@ -311,7 +327,8 @@ template <class Real, class Bar>
 REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                               const Real* qvel, const Real* ctrl, const StepWorkspace<Real>& at,
                               StepAdjointWorkspace<Bar>& ws, StateCotangent<Bar>& state_bar, Bar* ctrl_bar,
-                              Parameters<Bar>& parameters_bar) {
+                              Parameters<Bar>& parameters_bar,
+                              const ImpulseCotangent<Bar>* measured = nullptr) {
   if (is_soft(model))
     return soft_step_adjoint(model, parameters, qpos, qvel, ctrl, at.soft, ws.soft, state_bar.qpos,
                              state_bar.qvel, ctrl_bar, parameters_bar);
@@ -327,7 +344,8 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   }
   ws.kinematics.clear(model);
   integration_adjoint(model, at.rest_of_step(h), at.qvel_next, state_bar.qpos, ws.qpos_bar, ws.v_free_bar);
-  if (rows) constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, parameters_bar);
+  if (rows)
+    constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, parameters_bar, measured);
   // v* = qvel + h a0
   solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0, ws.solve);
   for (int k = 0; k < model.nv; ++k) {

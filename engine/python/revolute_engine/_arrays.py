@@ -16,6 +16,7 @@ from revolute.contract.errors import ModelError
 
 from ._equalities import equality_arrays
 from ._names import element_name
+from ._sensors import has_range_finders, visible_geoms
 from ._transmissions import transmission_arrays
 from .parameters import PARAMETERS
 
@@ -54,6 +55,7 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["geom_fluid"] = _real(model.geom_fluid)
     arrays["geom_semiaxes"] = _semiaxes(model)
     arrays.update(_hulls(model, label))
+    arrays.update(_ray_meshes(model))
     arrays.update(_actuators(model))
     arrays.update(equality_arrays(model))
     arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -118,6 +120,25 @@ def _height_fields(model: mujoco.MjModel) -> Arrays:
         "hfield_data": _real(model.hfield_data),
         "geom_field": _integer(np.where(is_field, model.geom_dataid, -1)),
     }
+
+
+def _ray_meshes(model: mujoco.MjModel) -> Arrays:
+    """Return the triangles of the meshes that range finders may meet; nothing without range finders."""
+    if not has_range_finders(model):
+        return {"ray_adr": _integer([]), "ray_num": _integer([]), "ray_triangles": _real([])}
+    first, count = np.zeros(model.ngeom, np.int32), np.zeros(model.ngeom, np.int32)
+    triangles: list[npt.NDArray[np.float64]] = [np.zeros((0, 9))]
+    places: dict[int, int] = {}
+    met = visible_geoms(model) & (model.geom_type == int(mujoco.mjtGeom.mjGEOM_MESH))
+    for geom in np.flatnonzero(met):
+        mesh = int(model.geom_dataid[geom])
+        begin, number = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+        if mesh not in places:
+            places[mesh] = sum(map(len, triangles))
+            corners = model.mesh_vertadr[mesh] + model.mesh_face[begin : begin + number]
+            triangles.append(model.mesh_vert[corners].astype(np.float64).reshape(-1, 9))
+        first[geom], count[geom] = places[mesh], number
+    return {"ray_adr": first, "ray_num": count, "ray_triangles": _real(np.concatenate(triangles))}
 
 
 def _hulls(model: mujoco.MjModel, label: str) -> Arrays:

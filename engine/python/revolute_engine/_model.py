@@ -22,6 +22,7 @@ from ._names import (
     sensor_names,
     site_names,
 )
+from ._probe import Probe
 
 _FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -80,6 +81,11 @@ class Model:
     def nu(self) -> int:
         """Length of ctrl: the number of actuators."""
         return int(self.arrays["nu"])
+
+    @cached_property
+    def sensor_probes(self) -> dict[int, Probe]:
+        """The compiled engine's probes of those sensors that were asked for, by the sensor's number."""
+        return {}
 
     @property
     def nbody(self) -> int:

@@ -18,7 +18,7 @@ from revolute.contract.errors import ModelError
 from ._equalities import check_equalities
 from ._kinds import check_kinds
 from ._names import JOINT_TYPES, element_name
-from ._probes import sensor_fault
+from ._sensors import sensor_fault
 
 _FREE = 0
 
@@ -104,8 +104,6 @@ class _Checker:
         for what, values in refused.items():
             self._refuse_where("tendon", values, f"a tendon with {_article(what)}", "set it to 0")
         armature = np.ravel(model.tendon_armature)
-        spatial = np.array([model.wrap_type[adr] != _WRAP_JOINT for adr in model.tendon_adr], bool)
-        self._refuse_where("tendon", armature * spatial, "armature of a spatial tendon", "set it to 0")
         if contact_model == "mujoco":
             return
         self._refuse_where("tendon", armature, 'armature of a tendon in contact_model="hard"', _MUJOCO)
@@ -269,7 +267,6 @@ def _article(what: str) -> str:
 
 
 _MUJOCO = 'use contact_model="mujoco"'
-_WRAP_JOINT = int(mujoco.mjtWrap.mjWRAP_JOINT)
 _JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
 _REAL_FIELDS = {

@@ -57,7 +57,7 @@ def transmission_arrays(model: mujoco.MjModel, enabled: npt.NDArray[np.bool_]) -
     arrays: Arrays = {name: _real(getattr(model, theirs)) for name, theirs in _TENDON_REAL.items()}
     arrays["ten_limited"] = _integer(model.tendon_limited)
     arrays["ten_actfrclimited"] = _integer(model.tendon_actfrclimited)
-    arrays.update(_tendon_routes(model))
+    arrays.update(tendon_routes(model))
     arrays.update(_transmissions(model))
     arrays.update(_activations(model, enabled))
     for name in ("jnt_actfrclimited", "jnt_actgravcomp"):
@@ -77,7 +77,7 @@ def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
     return np.array(values, dtype=np.int32, order="C")
 
 
-def _tendon_routes(model: mujoco.MjModel) -> Arrays:
+def tendon_routes(model: mujoco.MjModel) -> Arrays:
     """Return the joints of fixed tendons, and the pieces of spatial ones with what they bend around."""
     joints: list[tuple[int, float]] = []
     segments: list[dict[str, Any]] = []

@@ -1,4 +1,5 @@
-// Whether a ray p + t d, t >= 0, meets a solid about the origin: the zone of a touch sensor. A ray that starts inside meets it.
+// Solids about the origin, such as the zone of a touch sensor: whether a ray p + t d, t >= 0, meets one, and whether it holds a
+// point. A ray that starts inside meets it.
 #pragma once
 
 #include <algorithm>
@@ -54,6 +55,26 @@ inline bool ray_meets_cylinder(const Vector3<double>& p, const Vector3<double>& 
   t.cut_slab(p.z, d.z, half);
   t.cut_quadratic(d.x * d.x + d.y * d.y, p.x * d.x + p.y * d.y, p.x * p.x + p.y * p.y - radius * radius);
   return t.any();
+}
+
+// Whether a solid holds a point.
+inline bool zone_holds(int shape, const double* size, const Vector3<double>& p) {
+  switch (shape) {
+    case 2:  // sphere
+      return dot(p, p) <= size[0] * size[0];
+    case 3: {  // capsule
+      const double z = std::max(0.0, std::fabs(p.z) - size[1]);
+      return p.x * p.x + p.y * p.y + z * z <= size[0] * size[0];
+    }
+    case 4: {  // ellipsoid
+      const Vector3<double> q = {p.x / size[0], p.y / size[1], p.z / size[2]};
+      return dot(q, q) <= 1.0;
+    }
+    case 5:  // cylinder
+      return std::fabs(p.z) <= size[1] && p.x * p.x + p.y * p.y <= size[0] * size[0];
+    default:  // box
+      return std::fabs(p.x) <= size[0] && std::fabs(p.y) <= size[1] && std::fabs(p.z) <= size[2];
+  }
 }
 
 // shape and size are MuJoCo's: mjtGeom, and the size of such a geom.

@@ -195,6 +195,8 @@ struct Geom {
   int support_cells;                      // first of six among HullArrays::support_cells, or no_cells
   double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of ground
   int field;                              // height field: index in Model::height_fields
+  double extent[2];                       // plane: half sizes of its rectangle, for rays; 0: without end
+  int first_triangle, triangles;          // mesh: range of Model::triangles
 };
 
 // MuJoCo's height field: heights over a grid, row r at y = -half[1] + r step[1], column c at x = -half[0] + c step[0], above a
@@ -421,6 +423,7 @@ struct Model : Options, HullArrays {
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
   const HeightField* height_fields;
+  const double* triangles;    // [.., 9] corners of meshes that rays may meet, in their shapes' frames
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
   const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1

@@ -60,7 +60,7 @@ class ModelStorage {
   std::vector<FixedFrame> sites_;
   Hulls hulls_;
   std::vector<HeightField> height_fields_;
-  std::vector<double> heights_;
+  std::vector<double> heights_, triangles_;
   std::vector<Candidate> candidates_;
   NearPairTables near_pairs_;
   std::vector<GeomFilter> geom_filters_;

@@ -35,6 +35,8 @@ struct MujocoArrays : Options {
   Doubles hfield_size, hfield_data;
   Ints hull_adr, hull_num;
   Doubles hull_vert;
+  Ints ray_adr, ray_num;  // [ngeom] range of triangles of a mesh that rays may meet; empty: no rays
+  Doubles ray_triangles;  // [n, 9] their corners, in the shape's frame
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
   Doubles pair_friction;          // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
@@ -203,6 +205,9 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("hull_adr", arrays.hull_adr);
   visit("hull_num", arrays.hull_num);
   visit("hull_vert", arrays.hull_vert);
+  visit("ray_adr", arrays.ray_adr);
+  visit("ray_num", arrays.ray_num);
+  visit("ray_triangles", arrays.ray_triangles);
   visit("hull_polyadr", arrays.hull_polyadr);
   visit("hull_polynum", arrays.hull_polynum);
   visit("hull_polyvertnum", arrays.hull_polyvertnum);

@@ -169,13 +169,28 @@ REVOLUTE_HD void add_limited_forces(const Model& model, const Parameters<Real>& 
     }
   }
 }
+// An actuator's force within all ranges but that of the joint's sum. add_actuator_forces() must have run.
+template <class Real>
+REVOLUTE_HD inline Real force_of_actuator(const Model& model, const Transmissions<Real>& at, int a,
+                                          const ActuatorState<Real>& s) {
+  const int t = model.total_limits ? limited_tendon(model, model.actuators[a]) : -1;
+  if (t < 0) return s.force;
+  Real cut;
+  return tendon_share(model.tendons[t], at.total[t], cut) * s.force;
+}
+// Cotangents of what an actuator is measured by: its length and velocity, and its force within all ranges of its own.
+template <class Bar>
+struct ActuatorCotangent {
+  const Bar *length, *velocity, *force;  // [nu]
+};
+
 // Passes tau_bar on to the forces before (4): `driven_bar` gives the cotangents of the joints' forces, bar.force gets those of
-// the actuators' forces. Sets lift_bar, adds to the cotangents of J and of the gears.
+// the actuators' forces. Adds to the cotangents of J and of the gears.
 template <class Real, class Bar>
 REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Real>& parameters,
                                         const ActuationInput<Real>& at, const Bar* tau_bar,
-                                        TransmissionsCotangent<Bar>& bar, Bar* lift_bar,
-                                        Parameters<Bar>& parameters_bar) {
+                                        const ActuatorCotangent<Bar>* own, TransmissionsCotangent<Bar>& bar,
+                                        Bar* lift_bar, Parameters<Bar>& parameters_bar) {
   const Transmissions<Real>& forces = *at.transmissions;
   const auto driven_bar = [&](int k) {
     const Joint& joint = model.joints[model.dof_joints[k]];
@@ -184,7 +199,7 @@ REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Rea
     return cut * tau_bar[k];
   };
   for (int k = 0; lift_bar && k < model.nv; ++k)
-    lift_bar[k] = model.joints[model.dof_joints[k]].lifted ? driven_bar(k) : tau_bar[k];
+    if (model.joints[model.dof_joints[k]].lifted) lift_bar[k] = driven_bar(k);
   // by what each actuator gives
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
@@ -208,6 +223,7 @@ REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Rea
     }
     if (actuator.transmission < 0 || actuator.geared) parameters_bar.gear[a] += given * sum;
     bar.force[a] = scale * sum;
+    if (own) bar.force[a] += own->force[a];
   }
   // a tendon whose sum T is limited to c scales each force f_i to f_i c/T
   for (int t = 0; t < model.ntendon; ++t) {
@@ -272,6 +288,34 @@ REVOLUTE_HD void tendon_forces_adjoint(const Model& model, const Transmissions<R
 
 // --- all together ---------------------------------------------------------------------------------------------------------
 
+// Adds the generalized forces of the actuators, which are MuJoCo's qfrc_actuator, and their implicit part; `diagonal` may be null.
+template <class Real>
+REVOLUTE_HD void add_actuator_forces(const Model& model, const Parameters<Real>& parameters, Real h,
+                                     const ActuationInput<Real>& at, Transmissions<Real>& transmissions,
+                                     Real* tau, Real* diagonal) {
+  const bool implicit = diagonal && implicit_actuators(model);
+  for (int a = 0; a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
+    if (model.total_limits)
+      transmissions.force[a] = s.force;
+    else
+      add_actuator_force(model, actuator, at.transmissions, s.scale * s.force, tau);
+    if (implicit && actuator.transmission < 0)
+      diagonal[actuator.dof] -= h * (s.scale * s.scale * (s.force_cut * s.by_velocity));  // (3)
+  }
+  if (!model.total_limits) return;
+  add_limited_forces(model, parameters, at, transmissions, tau);
+  // forces that a limit on the sum cuts off are not implicit
+  for (int a = 0; implicit && a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    if (actuator.transmission >= 0) continue;
+    const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
+    const Real cut = Real(1) - sum_cut(model, actuator, at.transmissions);
+    diagonal[actuator.dof] += h * (s.scale * s.scale * (cut * s.force_cut * s.by_velocity));
+  }
+}
+
 template <class Real>
 REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, Real h,
                            const ActuationInput<Real>& at, Transmissions<Real>& transmissions, Real* tau,
@@ -292,26 +336,7 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   add_tendon_forces(model, transmissions, tau);
   for (int k = 0; at.lift && k < model.nv; ++k)
     if (!model.total_limits || !model.joints[model.dof_joints[k]].lifted) tau[k] += at.lift[k];
-  for (int a = 0; a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
-    if (model.total_limits)
-      transmissions.force[a] = s.force;
-    else
-      add_actuator_force(model, actuator, at.transmissions, s.scale * s.force, tau);
-    if (implicit_actuators(model) && actuator.transmission < 0)
-      diagonal[actuator.dof] -= h * (s.scale * s.scale * (s.force_cut * s.by_velocity));  // (3)
-  }
-  if (!model.total_limits) return;
-  add_limited_forces(model, parameters, at, transmissions, tau);
-  // forces that a limit on the sum cuts off are not implicit
-  for (int a = 0; implicit_actuators(model) && a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    if (actuator.transmission >= 0) continue;
-    const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
-    const Real cut = Real(1) - sum_cut(model, actuator, at.transmissions);
-    diagonal[actuator.dof] += h * (s.scale * s.scale * (cut * s.force_cut * s.by_velocity));
-  }
+  add_actuator_forces(model, parameters, h, at, transmissions, tau, diagonal);
 }
 
 // Calls visit(i, j, place) for the pairs of a row's degrees of freedom that lie on one path, i <= j in the row; `place` is the
@@ -324,19 +349,6 @@ REVOLUTE_HD void visit_coupling(const Model& model, const TransmissionDofs& dofs
       while (j < dofs.count && dofs.dofs[j] > row.dofs[p]) ++j;
       if (j < dofs.count && dofs.dofs[j] == row.dofs[p]) visit(i, j, model.mass_rows[dofs.dofs[i]] + p);
     }
-  }
-}
-
-// Adds J' armature J of tendons to the mass matrix. Only fixed tendons have armature. Their J is constant, so there is no
-// velocity-product force.
-template <class Real>
-REVOLUTE_HD void add_tendon_inertia(const Model& model, const Transmissions<Real>& at, MassMatrix<Real>& M) {
-  for (int t = 0; model.tendon_inertia && t < model.ntendon; ++t) {
-    const Transmission& of = model.transmissions[t];
-    const Real* const J = at.row(of);
-    const Real armature(model.tendons[t].armature);
-    visit_coupling(model, dofs_of(model, of),
-                   [&](int i, int j, int place) { M.entries[place] += armature * J[i] * J[j]; });
   }
 }
 
@@ -390,49 +402,26 @@ REVOLUTE_HD Bar square_adjoint(const Model& model, const TransmissionDofs& dofs,
   return weight_bar;
 }
 
-// Adds to all cotangents except `lift_bar`, which it sets; `lift_bar` may be null.
+// The reverse of add_actuator_forces(). `bar.implicit`, `own` and `lift_bar` may be null; sets the lift_bar of joints whose
+// actuators' forces include the lift.
 template <class Real, class Bar>
-REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
-                                   const ActuationInput<Real>& at, const ActuationCotangent<Real, Bar>& bar,
-                                   TransmissionsCotangent<Bar>& transmissions_bar, Bar* lift_bar,
-                                   Bar* qpos_bar, Bar* qvel_bar, Bar* ctrl_bar,
-                                   Parameters<Bar>& parameters_bar) {
+REVOLUTE_HD void actuator_forces_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
+                                         const ActuationInput<Real>& at,
+                                         const ActuationCotangent<Real, Bar>& bar,
+                                         const ActuatorCotangent<Bar>* own,
+                                         TransmissionsCotangent<Bar>& transmissions_bar, Bar* lift_bar,
+                                         Bar* qpos_bar, Bar* qvel_bar, Bar* ctrl_bar,
+                                         Parameters<Bar>& parameters_bar) {
   const Bar *const tau_bar = bar.tau, *const diagonal_bar = bar.implicit;
-  for (int k = 0; k < model.nv; ++k) {
-    qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
-    parameters_bar.damping[k] += h * diagonal_bar[k] - at.qvel[k] * tau_bar[k];
-    parameters_bar.armature[k] += bar.armature[k];
-  }
-  if (parameters.input(Input::qfrc_applied))
-    for (int k = 0; k < model.nv; ++k) parameters_bar.input(Input::qfrc_applied)[k] += tau_bar[k];
-  for (int j = 0; j < model.njnt; ++j) {
-    const Joint& joint = model.joints[j];
-    const Real stiffness = parameters.stiffness[j];
-    Bar& stiffness_bar = parameters_bar.stiffness[j];
-    if (joint.type == JointType::ball)
-      BallJoint::add_spring_adjoint(joint, stiffness, parameters.spring, at.qpos, tau_bar, qpos_bar,
-                                    stiffness_bar, parameters_bar.spring);
-    if (joint.type > JointType::ball)
-      RevoluteJoint::add_spring_adjoint(joint, stiffness, parameters.spring, at.qpos, tau_bar, qpos_bar,
-                                        stiffness_bar, parameters_bar.spring);
-  }
-  tendon_forces_adjoint(model, *at.transmissions, tau_bar, transmissions_bar);
   const bool coupled = bar.p != nullptr && has_coupling(model);
-  for (int t = 0; coupled && t < model.ntendon; ++t) {
-    const Transmission& of = model.transmissions[t];
-    if (model.tendons[t].damping != 0)
-      square_adjoint(model, dofs_of(model, of), at.transmissions->row(of), h * Real(model.tendons[t].damping),
-                     bar.p, bar.x, transmissions_bar.row(of));
-  }
-  for (int k = 0; lift_bar && k < model.nv; ++k) lift_bar[k] = tau_bar[k];
   if (model.total_limits)
-    limited_forces_adjoint(model, parameters, at, tau_bar, transmissions_bar, lift_bar, parameters_bar);
+    limited_forces_adjoint(model, parameters, at, tau_bar, own, transmissions_bar, lift_bar, parameters_bar);
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     const int k = actuator.dof, t = actuator.transmission;
     const bool geared = t < 0 || actuator.geared;
     const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
-    Bar force_bar, scale_bar(0);
+    Bar force_bar, scale_bar(0), length_bar(0), velocity_bar(0);
     if (model.total_limits) {
       force_bar = s.force_cut * transmissions_bar.force[a];
     } else if (t < 0) {
@@ -447,6 +436,11 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
       force_bar = (s.force_cut * s.scale) * along;
       scale_bar = s.force * along;
     }
+    if (own) {
+      if (!model.total_limits) force_bar += s.force_cut * own->force[a];
+      length_bar = own->length[a];
+      velocity_bar = own->velocity[a];
+    }
     Bar *const gain_bar = parameters_bar.gain + 3 * a, *const bias_bar = parameters_bar.bias + 3 * a;
     Bar input_bar = s.gain * force_bar;
     const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};
@@ -455,8 +449,9 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
       bias_bar[i] += by_bias;
       gain_bar[i] += s.input * by_bias;
     }
-    Bar length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;
-    if (implicit_actuators(model) && (t < 0 || coupled)) {
+    length_bar += s.by_length * force_bar;
+    velocity_bar += s.by_velocity * force_bar;
+    if (diagonal_bar && implicit_actuators(model) && (t < 0 || coupled)) {
       const Real cut = s.force_cut * sum_cut(model, actuator, at.transmissions);
       Bar slope_bar(0);  // cotangent of scale^2 by_velocity
       if (t < 0) {
@@ -498,6 +493,45 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     }
     if (geared) parameters_bar.gear[a] += scale_bar;
   }
+}
+
+// Adds to all cotangents except `lift_bar`, which it sets; `lift_bar` may be null.
+template <class Real, class Bar>
+REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
+                                   const ActuationInput<Real>& at, const ActuationCotangent<Real, Bar>& bar,
+                                   TransmissionsCotangent<Bar>& transmissions_bar, Bar* lift_bar,
+                                   Bar* qpos_bar, Bar* qvel_bar, Bar* ctrl_bar,
+                                   Parameters<Bar>& parameters_bar) {
+  const Bar *const tau_bar = bar.tau, *const diagonal_bar = bar.implicit;
+  for (int k = 0; k < model.nv; ++k) {
+    qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
+    parameters_bar.damping[k] += h * diagonal_bar[k] - at.qvel[k] * tau_bar[k];
+    parameters_bar.armature[k] += bar.armature[k];
+  }
+  if (parameters.input(Input::qfrc_applied))
+    for (int k = 0; k < model.nv; ++k) parameters_bar.input(Input::qfrc_applied)[k] += tau_bar[k];
+  for (int j = 0; j < model.njnt; ++j) {
+    const Joint& joint = model.joints[j];
+    const Real stiffness = parameters.stiffness[j];
+    Bar& stiffness_bar = parameters_bar.stiffness[j];
+    if (joint.type == JointType::ball)
+      BallJoint::add_spring_adjoint(joint, stiffness, parameters.spring, at.qpos, tau_bar, qpos_bar,
+                                    stiffness_bar, parameters_bar.spring);
+    if (joint.type > JointType::ball)
+      RevoluteJoint::add_spring_adjoint(joint, stiffness, parameters.spring, at.qpos, tau_bar, qpos_bar,
+                                        stiffness_bar, parameters_bar.spring);
+  }
+  tendon_forces_adjoint(model, *at.transmissions, tau_bar, transmissions_bar);
+  const bool coupled = bar.p != nullptr && has_coupling(model);
+  for (int t = 0; coupled && t < model.ntendon; ++t) {
+    const Transmission& of = model.transmissions[t];
+    if (model.tendons[t].damping != 0)
+      square_adjoint(model, dofs_of(model, of), at.transmissions->row(of), h * Real(model.tendons[t].damping),
+                     bar.p, bar.x, transmissions_bar.row(of));
+  }
+  for (int k = 0; lift_bar && k < model.nv; ++k) lift_bar[k] = tau_bar[k];
+  actuator_forces_adjoint(model, parameters, h, at, bar, static_cast<const ActuatorCotangent<Bar>*>(nullptr),
+                          transmissions_bar, lift_bar, qpos_bar, qvel_bar, ctrl_bar, parameters_bar);
 }
 
 }  // namespace revolute

@@ -353,7 +353,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
                       origin_b = tree_origin(model, kin, candidate.link_b);
   const Vector3<Real> arm_a = contact.at.point - origin_a, arm_b = contact.at.point - origin_b;
   // reverse of the wrenches (x d; d)
-  ContactPoint<Bar> point_bar = {bar.gap, zero3<Bar>(), zero3<Bar>()};
+  ContactPoint<Bar> point_bar = {bar.gap, bar.point, zero3<Bar>()};
   Vector3<Bar> axis_bar[3];
   for (int d = 0; d < 3; ++d) {
     const Force<Bar>&a = bar.force_a[d], &b = bar.force_b[d];

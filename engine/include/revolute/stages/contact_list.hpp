@@ -31,11 +31,12 @@ struct Contact {
 template <class Bar>
 struct ContactCotangent {
   Bar gap;
-  Vector3<Bar> axis[3];
+  Vector3<Bar> point, axis[3];
   Force<Bar> force_a[3], force_b[3];
 
   REVOLUTE_HD void clear() {
     gap = Bar(0);
+    point = zero3<Bar>();
     for (int d = 0; d < 3; ++d) {
       axis[d] = zero3<Bar>();
       force_a[d] = force_b[d] = zero_force<Bar>();

@@ -11,7 +11,7 @@
 
 #include "revolute/model/joints/ball.hpp"
 #include "revolute/model/probe.hpp"
-#include "revolute/stages/applied_wrenches.hpp"
+#include "revolute/stages/measurement.hpp"
 
 namespace revolute {
 
@@ -89,22 +89,6 @@ REVOLUTE_HD Quaternion<Real> place_quaternion(const Model& model, const Paramete
   }
   return normalized(out * constant(place.orientation));
 }
-
-// The cotangents that the adjoints of all frames add to.
-template <class Real>
-struct LinkCotangents {
-  KinematicsCotangent<Real> kinematics;
-  Force<Real>*V, *A;  // [nv]
-
-  LinkCotangents(const Model& model, Arena& arena)
-      : kinematics(model, arena),
-        V(arena.take<Force<Real>>(model.nv)),
-        A(arena.take<Force<Real>>(model.nv)) {}
-  REVOLUTE_HD void clear(const Model& model) {
-    kinematics.clear(model);
-    for (int k = 0; k < model.nv; ++k) V[k] = A[k] = zero_force<Real>();
-  }
-};
 
 // (2) and (3); uses up `bar`. `A` may be null.
 template <class Real>

@@ -5,7 +5,7 @@
 //   l, J        = transmissions(links, contacts)
 //   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp,
 //                 applied_wrenches.hpp)
-//   M           = mass_matrix(I, S) + J' armature J            without implicit damping
+//   M           = mass_matrix(I, S), and the armature of tendons            without implicit damping
 //   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   rows        = soft_constraints(contacts)
 //   a           = newton(M, f, rows)
@@ -25,6 +25,7 @@
 #include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
 #include "revolute/stages/soft_constraints_adjoint.hpp"
+#include "revolute/stages/tendon_inertia.hpp"
 
 namespace revolute {
 
@@ -32,6 +33,7 @@ template <class Real>
 struct SoftStage {
   Kinematics<Real> kinematics;
   Transmissions<Real> transmissions;
+  TendonInertia<Real> tendons;
   LinkForceSums<Real> link_forces;
   MassMatrix<Real> M;
   MassFactors<Real> factors;
@@ -47,6 +49,7 @@ struct SoftStage {
   SoftStage(const Model& model, Arena& arena)
       : kinematics(model, arena),
         transmissions(model, arena),
+        tendons(model, arena),
         link_forces(model, arena),
         M(model, arena),
         factors(model, arena),
@@ -80,6 +83,10 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
   mass_matrix(model, parameters, out.kinematics, out.M);
   add_tendon_inertia(model, out.transmissions, out.M);
   smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
+  if (any_bending_inertia(model)) {
+    tendon_inertia(model, out.kinematics, qvel, out.tendons);
+    subtract_tendon_bias(model, out.transmissions, out.tendons, out.force);
+  }
   factorize(model, out.M, static_cast<const Real*>(nullptr), static_cast<const Real*>(nullptr), out.factors);
   for (int k = 0; k < model.nv; ++k) newton_ws.a[k] = newton_ws.Ma[k] = out.force[k];
   solve(model, out.factors, newton_ws.a);
@@ -202,6 +209,10 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
                           ws.kinematics, parameters_bar);
   applied_wrenches_adjoint(model, parameters, kin, at.link_forces.applied, ws.w, ws.acceleration.Z,
                            ws.kinematics, parameters_bar);
+  if (any_bending_inertia(model))
+    tendon_inertia_adjoint(model, kin, qvel, at.transmissions, at.tendons, ws.w, at.newton.a, integrator.p,
+                           integrator.x, ws.acceleration.A_bar, ws.transmissions, ws.F_v, qvel_bar,
+                           ws.kinematics);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);

@@ -1,47 +1,21 @@
-// The reverse of measurement.hpp: pulls cotangents of the measured numbers back to the state, the control and parameters.
+// The reverse of measured_values.hpp: pulls cotangents of the measured numbers back to the state, the control and parameters.
 //
 // Each probe adds to the cotangents of frames, links, bodies and rows of constraints. The links' cotangents are then summed
 // towards the roots (kinematics.hpp, acceleration.hpp), which leaves a_bar of the acceleration. soft_stage.hpp pulls back a_bar
-// and the cotangents of the constraints' forces. With y_bar of a number, g = R_r y_bar (or R y_bar of a local one):
+// and the cotangents of the constraints' forces; with the hard contact model, step.hpp does. With y_bar of a number, g = R_r y_bar (or R y_bar of a local one):
 //   R_r' u:  u_bar = g,  turn_r -= u x g;    a column e of R:  turn += e x e_bar              (1)
 #pragma once
 
-#include "revolute/stages/measurement.hpp"
+#include "revolute/stages/measured_values.hpp"
 
 namespace revolute {
-
-template <class Real>
-struct MeasurementAdjointWorkspace {
-  LinkCotangents<Real> links;
-  SoftStageAdjointWorkspace<Real> stage;
-  Real *a_bar, *zero, *force_bar, *cut;
-  Motion<Real>*on_a, *on_b;
-
-  MeasurementAdjointWorkspace(const Model& model, const Probes& probes, Arena& arena)
-      : links(model, arena), stage(model_if(probes.acceleration, model), arena) {
-    const Model& soft = model_if(probes.acceleration, model);
-    a_bar = arena.take<Real>(model.nv);
-    zero = arena.take<Real>(model.nv);
-    force_bar = arena.take<Real>(SoftConstraints<Real>::row_capacity(soft));
-    cut = arena.take<Real>(probes.size);
-    on_a = arena.take<Motion<Real>>(SoftConstraints<Real>::capacity(soft));
-    on_b = arena.take<Motion<Real>>(SoftConstraints<Real>::capacity(soft));
-  }
-};
-
-// The cotangents of the inputs, which are added to: configuration tangents [nv], velocities, controls, parameters.
-template <class Real>
-struct InputCotangents {
-  Real *qpos, *qvel, *ctrl;
-  Parameters<Real>* parameters;
-};
 
 namespace detail {
 
 template <class Real>
 REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const Probes& probes, const Probe& probe, const Real* qpos,
-                                     const Measurement<Real>& at, const Real* bar,
+                                     const Real* qvel, const Measurement<Real>& at, const Real* bar,
                                      MeasurementAdjointWorkspace<Real>& ws,
                                      const InputCotangents<Real>& inputs) {
   const FramePair<Real> pair = frame_pair(model, parameters, at, probe);
@@ -50,7 +24,8 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
   FrameCotangent<Real> of = zero_frame_cotangent<Real>(), reference = of;
   const bool four = probe.kind == ProbeKind::quaternion, one = probe.kind == ProbeKind::distance,
              nine = probe.kind == ProbeKind::rotation;
-  const Vector3<Real> y = one || nine ? zero3<Real>() : load3(bar + (four ? 1 : 0));
+  const bool two = probe.kind == ProbeKind::camera_projection;
+  const Vector3<Real> y = one || two || nine ? zero3<Real>() : load3(bar + (four ? 1 : 0));
   const Vector3<Real> g = R_r * y, local = R * y;
   switch (probe.kind) {
     case ProbeKind::position:
@@ -111,6 +86,17 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
       reference.p = -of.p;
       break;
     }
+    case ProbeKind::camera_projection: {
+      const double* const lens = probes.numbers.data() + probe.first_number;
+      const Vector3<Real> x = transpose_times(R_r, d);
+      const Real inverse = Real(1) / x.z, u = -(Real(lens[0]) * inverse) * bar[0],
+                 v = (Real(lens[1]) * inverse) * bar[1];
+      const Vector3<Real> x_bar = R_r * Vector3<Real>{u, v, -inverse * (u * x.x + v * x.y)};
+      of.p = x_bar;
+      reference.p = -x_bar;
+      reference.turn = -cross(d, x_bar);
+      break;
+    }
     case ProbeKind::local_acceleration:
       of.a = local;
       of.turn = -cross(pair.motion.a, local);
@@ -122,7 +108,7 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
       of.alpha = y;
       break;
     default: {  // force, torque
-      const Force<Real> F = subtree_force(model, parameters, at, probes, probe);
+      const Force<Real> F = subtree_force(model, parameters, at, probes, probe, qpos, qvel);
       Motion<Real> M = {zero3<Real>(), local};
       if (probe.kind == ProbeKind::force) {
         of.turn = -cross(F.f, local);
@@ -133,13 +119,20 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
       }
       subtree_inertial_force_adjoint(model, parameters, *at.kinematics, at.A, probes, probe, M, ws.links,
                                      *inputs.parameters);
-      const auto pull = [&](int constraint, int r, int side, const Force<Real>& wrench,
+      const auto pull = [&](const ConstraintView& c, int r, int side, const Force<Real>& wrench,
                             const Vector3<Real>& o) {
         const Motion<Real> on = at_reference(o, M);
         ws.force_bar[r] -= dot(on, wrench);
-        if (r == at.stage.constraints.list[constraint].row) (side == 0 ? ws.on_a : ws.on_b)[constraint] -= on;
+        if (r == c.row) add_motion(model, c, side, Motion<Real>{-on.w, -on.v}, ws);
       };
-      for_wrenches(model, at.stage, probes, probe, pull);
+      for_wrenches(model, at, probes, probe, pull);
+      visit_pieces(model, probes, probe, [&](int t, const PathSegment& segment, int flags) {
+        const Kinematics<Real>& links = *at.kinematics;
+        const Real y = -dot(M, piece_wrench(model, links, segment, flags));
+        tendon_pull_adjoint(model, parameters, t, qpos, qvel, at, y, ws, inputs);
+        piece_wrench_adjoint(model, links, segment, flags, M,
+                             -tendon_pull(model, parameters, t, qpos, qvel, at), ws.links.kinematics);
+      });
       visit_applied_wrenches(model, parameters, *at.kinematics, [&](int b, int link, const Force<Real>&) {
         if (!probes.in_subtree[std::size_t(probe.membership) * model.nbody + b]) return;
         const Motion<Real> on = at_reference(tree_origin(model, *at.kinematics, link), M);
@@ -182,30 +175,6 @@ REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real
                   *inputs.parameters);
 }
 
-// Starts from the cotangents of an actuator's length, velocity and force.
-template <class Real>
-REVOLUTE_HD void actuator_probe_adjoint(const Model& model, const Parameters<Real>& parameters, int a,
-                                        const Real* qpos, const Real* qvel, const Real* ctrl,
-                                        const Measurement<Real>& at, Real length_bar, Real velocity_bar,
-                                        const Real& force_bar, const InputCotangents<Real>& inputs) {
-  const Actuator& actuator = model.actuators[a];
-  const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
-  const Real* const gain = parameters.gain + 3 * a;
-  const Real f_bar = s.force_cut * force_bar, gear = parameters.gear[a];
-  const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};
-  if (inputs.ctrl)
-    inputs.ctrl[a] += s.ctrl_cut * ((gain[0] + gain[1] * s.length + gain[2] * s.velocity) * f_bar);
-  for (int i = 0; i < 3; ++i) {
-    inputs.parameters->bias[3 * a + i] += one_length_velocity[i] * f_bar;
-    inputs.parameters->gain[3 * a + i] += s.ctrl * one_length_velocity[i] * f_bar;
-  }
-  length_bar += s.by_length * f_bar;
-  velocity_bar += s.by_velocity * f_bar;
-  inputs.qpos[actuator.dof] += gear * length_bar;
-  inputs.qvel[actuator.dof] += gear * velocity_bar;
-  inputs.parameters->gear[a] += qpos[actuator.qpos] * length_bar + qvel[actuator.dof] * velocity_bar;
-}
-
 template <class Real>
 REVOLUTE_HD void limit_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const Probe& probe, const Real* qpos, const Real* qvel,
@@ -227,19 +196,19 @@ REVOLUTE_HD void limit_probe_adjoint(const Model& model, const Parameters<Real>&
                if (probe.kind == ProbeKind::limit_position)
                  limit_gap_adjoint(limit, qpos, y, J_bar, inputs.qpos, *inputs.parameters);
                if (probe.kind != ProbeKind::limit_force) return;
-               const int row = limit_row_of(at.stage.constraints, i);
-               if (row >= 0) ws.force_bar[row] += y;
+               const int row = row_of_source(model, at, RowSource::limit, i);
+               if (row >= 0) ws.force_bar[row] += is_soft(model) ? y : bar;
              });
 }
 
 template <class Real>
 REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
-                               const Probe& probe, const Real* qpos, const Real* qvel, const Real* ctrl,
+                               const Probe& probe, std::size_t place, const Real* qpos, const Real* qvel,
                                const Measurement<Real>& at, const Real* bar,
                                MeasurementAdjointWorkspace<Real>& ws, const InputCotangents<Real>& inputs) {
   if (is_frame(probe.kind))
-    return frame_probe_adjoint(model, parameters, probes, probe, qpos, at, bar, ws, inputs);
-  const Real zero(0);
+    return frame_probe_adjoint(model, parameters, probes, probe, qpos, qvel, at, bar, ws, inputs);
+  const int index = probe.index;
   switch (probe.kind) {
     case ProbeKind::clock:
       return;
@@ -266,26 +235,59 @@ REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& param
     case ProbeKind::subtree_angular_momentum:
       return subtree_probe_adjoint(model, parameters, probes, probe, at, bar, ws, inputs);
     case ProbeKind::actuator_position:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, bar[0], zero, zero,
-                                    inputs);
+      ws.actuator_length[index] += bar[0];
+      return;
     case ProbeKind::actuator_velocity:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, bar[0], zero,
-                                    inputs);
+      ws.actuator_velocity[index] += bar[0];
+      return;
     case ProbeKind::force_of_actuator:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, zero, bar[0],
-                                    inputs);
+      ws.actuator_force[index] += bar[0];
+      return;
     case ProbeKind::actuator_force_on_joint:
-      for (int a = 0; a < model.nu; ++a) {
-        if (model.actuators[a].dof != probe.index) continue;
-        const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
-        inputs.parameters->gear[a] += s.force * bar[0];
-        actuator_probe_adjoint(model, parameters, a, qpos, qvel, ctrl, at, zero, zero,
-                               parameters.gear[a] * bar[0], inputs);
+      ws.joint_force[index] += bar[0];
+      return;
+    case ProbeKind::actuator_force_on_tendon:
+      for (int a = 0; a < model.nu; ++a)
+        if (model.actuators[a].transmission == index) ws.actuator_force[a] += bar[0];
+      return;
+    case ProbeKind::tendon_position:
+      ws.transmissions.length[index] += bar[0];
+      return;
+    case ProbeKind::tendon_velocity:
+      ws.transmissions.velocity[index] += bar[0];
+      return;
+    case ProbeKind::tendon_limit_position:
+    case ProbeKind::tendon_limit_velocity:
+      return for_tendon_limits(model, index, at.transmissions.length[index],
+                               [&](int, const Real& sign, const Real&, const Real& acts) {
+                                 const bool position = probe.kind == ProbeKind::tendon_limit_position;
+                                 (position ? ws.transmissions.length : ws.transmissions.velocity)[index] +=
+                                     acts * sign * bar[0];
+                               });
+    case ProbeKind::tendon_limit_force:
+      for (int side = 0; side < 2; ++side) {
+        const int row = row_of_source(model, at, RowSource::tendon_limit, 2 * index + side);
+        if (row >= 0) ws.force_bar[row] += bar[0];
       }
       return;
+    case ProbeKind::potential_energy:
+      return potential_energy_adjoint(model, parameters, probes, probe, qpos, at, bar[0], ws, inputs);
+    case ProbeKind::kinetic_energy:
+      return kinetic_energy_adjoint(model, parameters, qvel, at, bar[0], ws, inputs);
+    case ProbeKind::inside_site:
+      return;
+    case ProbeKind::range_finder:
+      return rays_adjoint(model, parameters, probes, probe, at, at.rays + place * Width<Real>::value, bar, ws,
+                          inputs);
+    case ProbeKind::geom_distance:
+    case ProbeKind::geom_normal:
+    case ProbeKind::geom_points:
+      return distance_adjoint(model, probes, probe, at, bar, ws);
+    case ProbeKind::contacts:
+      return contacts_adjoint(model, parameters, probes, probe, at, bar, ws);
     case ProbeKind::touch: {
       const MeasuredFrame<Real> frame = measured_frame(model, parameters, *at.kinematics, probe.of);
-      for_touches(model, at.stage, probe, frame,
+      for_touches(model, at, probe, frame,
                   [&](int row, const Real& felt) { ws.force_bar[row] += felt * bar[0]; });
       return;
     }
@@ -305,7 +307,7 @@ REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const
     const Dof& dof = model.dofs[k];
     const Motion<Real>& S = kin.S[k];
     if (at.A) {
-      const Real a = at.stage.newton.a[k];
+      const Real a = at.a[k];
       ws.a_bar[k] = dot(S, A_bar[k]);
       ws.links.kinematics.S[k] += a * A_bar[k];
       if (dof.velocity_base >= 0) {
@@ -327,33 +329,76 @@ REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const
 
 }  // namespace detail
 
-// Adds to `inputs`. `at` must be the workspace of measurement() at this state; bar has [probes.size].
+namespace detail {
+
 template <class Real>
-REVOLUTE_HD void measurement_adjoint(const Model& model, const Parameters<Real>& parameters,
-                                     const Probes& probes, const Real* qpos, const Real* qvel,
-                                     const Real* ctrl, const Measurement<Real>& at, const Real* bar,
-                                     MeasurementAdjointWorkspace<Real>& ws,
-                                     const InputCotangents<Real>& inputs) {
+REVOLUTE_HD void clear_cotangents(const Model& model, const Probes& probes, const Measurement<Real>& at,
+                                  MeasurementAdjointWorkspace<Real>& ws) {
   ws.links.clear(model);
-  const SoftConstraints<Real>& constraints = at.stage.constraints;
-  if (probes.acceleration)
-    for (int i = 0; i < constraints.count; ++i) {
-      const SoftConstraint<Real>& c = constraints.list[i];
-      ws.on_a[i] = ws.on_b[i] = zero_motion<Real>();
-      for (int r = c.row; r < c.row + c.cost.rows; ++r) ws.force_bar[r] = Real(0);
+  for (int k = 0; k < model.nv; ++k) ws.joint_force[k] = ws.zero[k] = Real(0);
+  for (int a = 0; a < model.nu; ++a)
+    ws.actuator_length[a] = ws.actuator_velocity[a] = ws.actuator_force[a] = ws.no_ctrl_bar[a] = Real(0);
+  if (probes.transmissions) ws.transmissions.clear(model);
+  if (!probes.acceleration) return;
+  visit_constraints(model, at, [&](const ConstraintView& c) {
+    for (int r = c.row; r < c.row + c.rows; ++r) ws.force_bar[r] = Real(0);
+    for (int i = 0; i < (is_soft(model) ? 1 : c.rows); ++i)
+      ws.on_a[c.place + i] = ws.on_b[c.place + i] = zero_motion<Real>();
+  });
+  for (int c = 0; c < contacts_of(model, at).count; ++c) ws.contacts[c].clear();
+}
+
+// Starts from the cotangents of the mean acceleration and forces of a step.
+template <class Real>
+REVOLUTE_HD void hard_step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                                   const Real* qvel, const Real* ctrl, const Measurement<Real>& at,
+                                   MeasurementAdjointWorkspace<Real>& ws,
+                                   const InputCotangents<Real>& inputs) {
+  const Real inverse_h(1.0 / model.timestep);
+  for (int k = 0; k < velocities(model); ++k) ws.state.qvel[k] = Real(0);
+  for (int k = 0; k < model.nv; ++k) {
+    ws.state.qpos[k] = Real(0);
+    ws.state.qvel[k] = inverse_h * ws.a_bar[k];
+    inputs.qvel[k] -= ws.state.qvel[k];
+  }
+  for (int r = 0; r < at.hard.rows.count; ++r) {
+    ws.force_bar[r] = inverse_h * ws.force_bar[r];
+    ws.on_a[r] = inverse_h * ws.on_a[r];
+    ws.on_b[r] = inverse_h * ws.on_b[r];
+  }
+  const ImpulseCotangent<Real> measured = {ws.force_bar, ws.on_a, ws.on_b};
+  step_adjoint(model, parameters, qpos, qvel, ctrl, at.hard, ws.hard, ws.state,
+               inputs.ctrl ? inputs.ctrl : ws.no_ctrl_bar, *inputs.parameters, &measured);
+  for (int k = 0; k < model.nv; ++k) inputs.qpos[k] += ws.state.qpos[k];
+  for (int k = 0; k < velocities(model); ++k) inputs.qvel[k] += ws.state.qvel[k];
+}
+
+}  // namespace detail
+
+template <class Real>
+void measurement_adjoint(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
+                         const Real* qpos, const Real* qvel, const Real* ctrl, const Measurement<Real>& at,
+                         const Real* bar, MeasurementAdjointWorkspace<Real>& ws,
+                         const InputCotangents<Real>& inputs) {
+  detail::clear_cotangents(model, probes, at, ws);
+  for (std::size_t place = 0; place < probes.list.size(); ++place) {
+    const Probe& probe = probes.list[place];
+    for (int i = 0; i < probe.size; ++i) {
+      const int k = probe.first + i;
+      const Real beyond = probe.positive ? at.raw[k] : abs(at.raw[k]);
+      ws.cut[k] = probe.cutoff > 0 ? select(less(Real(probe.cutoff), beyond), Real(0), bar[k]) : bar[k];
     }
-  for (const Probe& probe : probes.list) {
-    for (int i = probe.first; i < probe.first + probe.size; ++i) {
-      const Real beyond = probe.positive ? at.raw[i] : abs(at.raw[i]);
-      ws.cut[i] = probe.cutoff > 0 ? select(less(Real(probe.cutoff), beyond), Real(0), bar[i]) : bar[i];
-    }
-    detail::probe_adjoint(model, parameters, probes, probe, qpos, qvel, ctrl, at, ws.cut + probe.first, ws,
+    detail::probe_adjoint(model, parameters, probes, probe, place, qpos, qvel, at, ws.cut + probe.first, ws,
                           inputs);
   }
+  if (probes.transmissions) detail::drives_adjoint(model, parameters, qpos, qvel, at, ws, inputs);
+  for (int c = 0; probes.acceleration && c < detail::contacts_of(model, at).count; ++c)
+    collision_detection_adjoint(model, detail::kinematics_of_rows(model, at),
+                                detail::contacts_of(model, at).list[c], ws.contacts[c], ws.links.kinematics);
   detail::link_motion_adjoint(model, qvel, at, ws, inputs);
   kinematics_adjoint(model, parameters, *at.kinematics, ws.links.kinematics, inputs.qpos, *inputs.parameters);
   if (!probes.acceleration) return;
-  for (int k = 0; k < model.nv; ++k) ws.zero[k] = Real(0);
+  if (!is_soft(model)) return detail::hard_step_adjoint(model, parameters, qpos, qvel, ctrl, at, ws, inputs);
   const SoftForceCotangent<Real> forces = {ws.force_bar, ws.on_a, ws.on_b};
   soft_stage_adjoint(model, parameters, qpos, qvel, ctrl, at.stage, ws.a_bar,
                      IntegratorCotangent<Real, Real>{nullptr, nullptr, ws.zero, nullptr, nullptr, nullptr},
