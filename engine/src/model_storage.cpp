@@ -12,6 +12,7 @@
 #include "hulls.hpp"
 #include "pose.hpp"
 #include "revolute/model/pair_kinds.hpp"
+#include "revolute/stages/pair_softness.hpp"
 #include "shape_table.hpp"
 
 namespace revolute {
@@ -717,14 +718,19 @@ class ModelBuilder {
   }
   PairMixing mixing(std::size_t i) {
     const int from = in_.pair_mu_from[i];
-    PairMixing out = {from != 2, from != 1, in_.pair_weight[i], -1};
-    if (!std::isnan(in_.pair_weight[i])) return out;
+    PairMixing out = {from != 2, from != 1, soft() ? in_.pair_weight[i] : 0.0, -1};
+    if (soft() ? !std::isnan(in_.pair_weight[i]) : std::isnan(in_.pair_friction[3 * i])) return out;
     PairSoftness<double> own{};
+    out.own = int(out_.own_softness_.size());
+    if (!soft()) {
+      for (int k = 0; k < 5; ++k) own.friction[k] = in_.pair_friction[3 * i + friction_column(k)];
+      out_.own_softness_.push_back(own);
+      return out;
+    }
     std::copy_n(&in_.pair_solref[2 * i], 2, own.solref);
     std::copy_n(&in_.pair_solreffriction[2 * i], 2, own.solref_friction);
     std::copy_n(&in_.pair_solimp[5 * i], 5, own.solimp);
     for (int k = 0; k < 5; ++k) own.friction[k] = std::max(in_.pair_friction5[5 * i + k], least_friction);
-    out.own = int(out_.own_softness_.size());
     out_.own_softness_.push_back(own);
     return out;
   }
@@ -756,24 +762,12 @@ class ModelBuilder {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
       const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
       if (moved_link(link_a) == moved_link(link_b)) continue;
-      const double* const friction = &in_.pair_friction[3 * i];
-      const bool fixed = !std::isnan(friction[0]);
-      const int from = in_.pair_mu_from[i];
       Candidate candidate{};
-      if (soft())
-        candidate.mixing = mixing(i);
-      else
-        out_.map_.pairs.push_back({a,
-                                   b,
-                                   !fixed && from != 2,
-                                   !fixed && from != 1,
-                                   fixed ? friction[0] : 0.0,
-                                   {friction[1], friction[2]}});
+      candidate.mixing = mixing(i);
       candidate.geom_a = a;
       candidate.geom_b = b;
       candidate.link_a = link_a;
       candidate.link_b = link_b;
-      candidate.friction = int(out_.map_.pairs.size()) - 1;
       candidate.path = path(link_a, link_b);
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
@@ -795,16 +789,10 @@ class ModelBuilder {
       candidate.pair = Pair::plane_point;
       return add_plane_points(candidate, out_.geoms_[candidate.geom_b]);
     }
-    candidate.slots = 1;
-    if (a == Shape::sphere && b == Shape::sphere)
-      candidate.pair = Pair::sphere_sphere;
-    else if (a == Shape::sphere && b == Shape::capsule)
-      candidate.pair = Pair::sphere_capsule;
-    else if (a == Shape::capsule && b == Shape::capsule)
-      candidate.pair = Pair::capsule_capsule;
-    else if (a == Shape::sphere && b == Shape::box)
-      candidate.pair = Pair::sphere_box;
-    else {
+    const PairKind kind = hard_pair_kind(a, b);
+    candidate.pair = kind.pair;
+    candidate.slots = kind.slots;
+    if (kind.slots == 0) {
       for (int geom : {candidate.geom_a, candidate.geom_b})
         if (a != Shape::plane && out_.geoms_[geom].shape == Shape::mesh && out_.geoms_[geom].faces == 0)
           throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) +
@@ -858,12 +846,14 @@ class ModelBuilder {
       filter.margin = in_.geom_margin[g];
       filter.gap = in_.geom_gap[g];
       filter.mixing = in_.geom_solmix[g];
-      filter.weight = in_.body_invweight0[2 * body];
+      filter.weight = soft() ? in_.body_invweight0[2 * body] : 0.0;
       out_.geom_filters_.push_back(filter);
       if (filter.points > 0 && (filter.contype || filter.conaffinity)) {
         out_.near_pairs_.unlisted.push_back(g);
-        out_.geoms_[g].watched =
-            std::max(out_.geoms_[g].watched, in_.geom_margin[g] + (m.adhesive ? in_.geom_gap[g] : 0.0));
+        const double watched =
+            soft() ? in_.geom_margin[g] + (m.adhesive ? in_.geom_gap[g] : 0.0) : 0.5 * m.margin;
+        out_.geoms_[g].watched = std::max(out_.geoms_[g].watched, watched);
+        m.unlisted_condim = std::max(m.unlisted_condim, filter.condim);
         ++m.nconvex;
       }
     }
@@ -1047,7 +1037,6 @@ class ModelBuilder {
     m.ncandidate = int(out_.candidates_.size());
     m.nlimit = int(out_.limits_.size());
     m.nequality = int(out_.equalities_.size());
-    m.nfriction_pair = int(out_.map_.pairs.size());
     m.joints = out_.joints_.data();
     m.dofs = out_.dofs_.data();
     m.mocap_pos = out_.mocap_pos_.data();
@@ -1108,7 +1097,7 @@ std::size_t ModelStorage::bytes() const {
   const auto sum = [](const auto&... arrays) {
     return (std::size_t(0) + ... + (arrays.capacity() * sizeof(arrays[0])));
   };
-  std::size_t parameters = sum(map_.bodies, map_.pairs);
+  std::size_t parameters = sum(map_.bodies);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
   return sizeof(*this) + parameters +
          sum(joints_, dofs_, mocap_pos_, mocap_quat_, actuators_, geoms_, sites_, candidates_, limits_) +

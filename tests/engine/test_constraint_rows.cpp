@@ -227,15 +227,15 @@ struct Rows {
   const Model& model() const { return storage.model(); }
   int n_out() const { return per_row * count; }
   std::vector<Block> blocks() const {
-    const int nv = model().nv, pairs = model().nfriction_pair;
+    const int nv = model().nv, frictions = 3 * model().ngeom;
     // depths and limits are within a millimetre of their kinks
     return {{"qpos", 0, nv, 1e-3},
             {"qvel", nv, nv, 1e-2},
             {"v_free", 2 * nv, nv, 1e-2},
             {"restitution", 3 * nv, 1},
-            {"friction", 3 * nv + 1, pairs},
-            {"frictionloss", 3 * nv + 1 + pairs, nv},
-            {"time", 4 * nv + 1 + pairs, 1, 1e-3}};
+            {"friction", 3 * nv + 1, frictions},
+            {"frictionloss", 3 * nv + 1 + frictions, nv},
+            {"time", 4 * nv + 1 + frictions, 1, 1e-3}};
   }
   Doubles inputs(const Doubles& qvel, Random& random) const {
     Doubles in(model().nv, 0.0);
@@ -245,22 +245,22 @@ struct Rows {
     Owned<Parameters<double>> parameters(model());
     load_defaults(storage, *parameters);
     in.push_back(0.4);
-    in.insert(in.end(), parameters->friction, parameters->friction + model().nfriction_pair);
+    in.insert(in.end(), parameters->geom_friction, parameters->geom_friction + 3 * model().ngeom);
     in.insert(in.end(), parameters->frictionloss, parameters->frictionloss + model().nv);
     in.push_back(0.003);
     return in;
   }
   template <class Real>
   Stages<Real> run(const Real* in) const {
-    const int nv = model().nv, pairs = model().nfriction_pair;
+    const int nv = model().nv, frictions = 3 * model().ngeom;
     std::vector<Real> start(qpos.begin(), qpos.end()), moved(model().nq);
     displace(model(), start.data(), in, moved.data());
     Stages<Real> at(storage, moved, std::vector<Real>(in + nv, in + 2 * nv),
                     std::vector<Real>(in + 2 * nv, in + 3 * nv));
     *at.parameters->restitution = in[3 * nv];
-    std::copy_n(in + 3 * nv + 1, pairs, at.parameters->friction);
-    std::copy_n(in + 3 * nv + 1 + pairs, nv, at.parameters->frictionloss);
-    std::fill(at.impact_time.begin(), at.impact_time.end(), in[4 * nv + 1 + pairs]);
+    std::copy_n(in + 3 * nv + 1, frictions, at.parameters->geom_friction);
+    std::copy_n(in + 3 * nv + 1 + frictions, nv, at.parameters->frictionloss);
+    std::fill(at.impact_time.begin(), at.impact_time.end(), in[4 * nv + 1 + frictions]);
     at.run();
     return at;
   }
@@ -315,7 +315,7 @@ struct RowsPullback {
     add_right_side_adjoint(at.context(), *at.rows, in_bar + 2 * nv, F_b.data(), *bar);
     constraint_rows_adjoint(m, *at.parameters, at.context(), *at.contacts, *at.rows, in_bar, F_v.data(),
                             F_b.data(), time_bar.data(), *bar, *kin_bar, *parameters_bar);
-    for (const Real& of_tree : time_bar) in_bar[4 * nv + 1 + m.nfriction_pair] += of_tree;
+    for (const Real& of_tree : time_bar) in_bar[4 * nv + 1 + 3 * m.ngeom] += of_tree;
     for (int c = 0; c < at.contacts->count; ++c)
       collision_detection_adjoint(m, *at.kinematics, at.contacts->list[c], bar->contacts[c], *kin_bar);
     // V* = S v*, V = S qvel
@@ -329,7 +329,7 @@ struct RowsPullback {
     kinematics_adjoint(m, *at.parameters, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
     Writer<Real> to{in_bar + 3 * nv};
     to.add(*parameters_bar->restitution);
-    for (int p = 0; p < m.nfriction_pair; ++p) to.add(parameters_bar->friction[p]);
+    for (int i = 0; i < 3 * m.ngeom; ++i) to.add(parameters_bar->geom_friction[i]);
     for (int k = 0; k < nv; ++k) to.add(parameters_bar->frictionloss[k]);
   }
 };

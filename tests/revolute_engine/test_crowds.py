@@ -1,5 +1,4 @@
-"""Scenes of many bodies with contact_model="mujoco": islands that are solved alone, pairs that are not
-listed."""
+"""Scenes of many bodies: islands solved alone, pairs that are not listed, rows that are not coupled."""
 
 from __future__ import annotations
 
@@ -153,3 +152,126 @@ def test_shapes_whose_pairs_could_not_be_listed_load_and_fall() -> None:
     heights = rollout.final_qpos.reshape(-1, 7)[:, 2]
     assert len(model.arrays["pair_geom1"]) == side**2
     assert np.abs(heights - heights[0]).max() < 1e-12 and abs(heights[0] - 0.0995) < 1e-3
+
+
+HARD = ("qpos", "qvel", "body_mass", "geom_friction")
+
+
+def cube(side: int, spacing: float = 0.2, kinds: int = 1) -> str:
+    """Return side³ loose spheres, or spheres, capsules and boxes in turn, a little out of line."""
+    random, bodies = np.random.default_rng(8), ""
+    for i, place in enumerate(np.ndindex(side, side, side)):
+        x, y, z = spacing * np.array(place) + [*random.uniform(-0.01, 0.01, 2), 0.1]
+        kind = ('size=".1"', 'type="capsule" size=".07 .04"', 'type="box" size=".08 .07 .07"')[i % kinds]
+        friction = 0.3 + 0.1 * (i % 5)
+        bodies += (
+            f'<body pos="{x} {y} {z}"><freejoint/><geom {kind} friction="{friction} .01 .001"'
+            f' condim="{(3, 4)[i % 2]}"/></body>'
+        )
+    return f"""<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="9 9 1"/>
+    {bodies}</worldbody></mujoco>"""
+
+
+def both(text: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Model]:
+    """Return the model with contact_model="hard" with its pairs listed, and without."""
+    models = []
+    for most in (10**9, 0):
+        monkeypatch.setattr(_pairs, "MAX_LISTED", most)
+        models.append(load_model(text, contact_model="hard", warn=False, **options))
+    listed, unlisted = (len(model.arrays["pair_geom1"]) for model in models)
+    assert [int(model.arrays["unlisted_pairs"]) for model in models] == [0, 1] and unlisted < listed
+    return models
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "options"),
+    [
+        (cube(5), 8, {}),
+        (cube(11), 2, {}),
+        (cube(4, kinds=3), 12, {}),
+        (cube(3, kinds=3), 12, {"solver": "exact"}),
+        (cube(4, spacing=0.22), 60, {"restitution": 0.5}),
+        (FILTERED.replace("0.8 0.6 0.02 0.003 0.004", "0.8 0.8 0.02 0.003 0.003"), 40, {}),
+    ],
+    ids=["125", "1331", "shapes", "exact", "bounces", "filtered"],
+)
+def test_unlisted_pairs_of_the_hard_model_give_the_same_bits(
+    text: str, steps: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+    for model in both(text, monkeypatch, **options):
+        engine, qvel = Engine(threads=1), 0.5 * np.random.default_rng(9).normal(size=model.nv)
+        rollout = engine.rollout(model, model.qpos0, qvel, np.zeros((steps, 0)))
+        bar = np.random.default_rng(10).normal(size=rollout.qpos.shape)
+        # the largest crowd only forward: its tape is long
+        gradient = engine.backward(model, rollout, bar, wrt=HARD) if model.nv < 2000 else {}
+        results.append((rollout, gradient))
+    (listed, listed_bar), (found, found_bar) = results
+    assert np.array_equal(found.qpos, listed.qpos) and np.array_equal(found.qvel, listed.qvel)
+    assert found.residual == listed.residual
+    for name in HARD if found_bar else ():
+        assert np.abs(listed_bar[name]).max() > 0 and np.array_equal(found_bar[name], listed_bar[name]), name
+
+
+def test_crowds_of_the_hard_model_in_a_batch_are_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(threads=1)
+    for model in both(cube(3, kinds=3), monkeypatch):
+        qvel = 0.5 * np.random.default_rng(11).normal(size=(3, model.nv))
+        qvel[1, :3] = 1e8  # leaves, and is near everything on its way
+        qvel[2, 6] = 1e200
+        ctrl = np.zeros((3, 3, 0))
+        together = engine.rollout(model, model.qpos0, qvel, ctrl)
+        bar = np.random.default_rng(12).normal(size=together.qpos.shape)
+        gradient = engine.backward(model, together, bar, wrt=HARD)
+        assert np.isnan(together.final_qpos[2]).any()
+        for i in (0, 1):
+            alone = engine.rollout(model, model.qpos0, qvel[i], ctrl[i])
+            assert np.array_equal(alone.qpos, together.qpos[i])
+            one = engine.backward(model, alone, bar[i], wrt=("qpos", "qvel"))
+            for name in ("qpos", "qvel"):
+                assert np.array_equal(one[name], gradient[name][i]), name
+
+
+def test_the_gradient_of_a_crowd_of_the_hard_model_is_that_of_differences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, model = both(cube(3, spacing=0.199), monkeypatch)
+    engine, random, width = Engine(threads=1), np.random.default_rng(13), 1e-7
+    qvel = 0.3 * random.normal(size=model.nv)
+    rollout = engine.rollout(model, model.qpos0, qvel, np.zeros((3, 0)))
+    bar, tangent = random.normal(size=model.nv), random.normal(size=model.nv)
+    gradient = engine.backward(
+        model, rollout, np.zeros((1, model.nq)), bar[None], times=[-1], wrt=["qvel", "geom_friction"]
+    )
+    ahead, behind = (
+        engine.rollout(model, model.qpos0, qvel + sign * width * tangent, np.zeros((3, 0))).qvel[-1]
+        for sign in (1, -1)
+    )
+    wanted = bar @ (ahead - behind) / (2 * width)
+    assert abs(gradient["qvel"] @ tangent - wanted) < 1e-5 * abs(wanted)
+    friction = model.mujoco_model.geom_friction
+    ahead, behind = (
+        engine.rollout(
+            model,
+            model.qpos0,
+            qvel,
+            np.zeros((3, 0)),
+            params={"geom_friction": friction * (1 + sign * width)},
+        ).qvel[-1]
+        for sign in (1, -1)
+    )
+    wanted = bar @ (ahead - behind) / (2 * width)
+    assert abs((gradient["geom_friction"] * friction).sum() - wanted) < 1e-5 * abs(wanted)
+
+
+def test_two_thousand_spheres_load_and_fall_with_the_hard_model() -> None:
+    side = 45
+    bodies = "".join(
+        f'<body pos="{0.3 * x} {0.3 * y} .1"><freejoint/><geom size=".1"/></body>'
+        for x, y in np.ndindex(side, side)
+    )
+    text = f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>'
+    model = load_model(text, contact_model="hard", warn=False)
+    rollout = Engine(threads=1).rollout(model, model.qpos0, np.zeros(model.nv), np.zeros((2, 0)))
+    assert len(model.arrays["pair_geom1"]) == side**2 and model.arrays["unlisted_pairs"]
+    assert np.abs(rollout.final_qpos.reshape(-1, 7)[:, 2] - 0.1).max() < 1e-12

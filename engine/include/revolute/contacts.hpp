@@ -13,13 +13,16 @@ struct ContactRecord {
   double distance;
   double position[3];
   double frame[9];  // rows: normal from a to b, two tangents; as MuJoCo's mjContact.frame
-  double force[6];  // on b along these axes, and torque about them; as MuJoCo's mj_contactForce. Zero at rest
+  // On b along these axes, then torques about them, in the order of MuJoCo's mj_contactForce. Zero beyond the contact's condim,
+  // for contacts that do not act, and from find_contacts(), which computes no forces.
+  double force[6];
 };
 
-// Returns the contacts at rest with the parameters' defaults, in the order of the solver's rows.
+// Returns the contacts of a pose at rest with the parameters' defaults, in the order of the solver's rows.
 std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos);
 // Returns the contacts of the step from this state with one row of inputs, and their forces. For ContactModel::hard these are
-// the mean forces of the step.
+// impulses divided by the time step, with those that stop an impact or repair a penetration; after an impact within the step,
+// the contacts are those at its moment.
 std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
                                                const ParameterPointers& parameters, const double* qpos,
                                                const double* qvel, const double* ctrl,

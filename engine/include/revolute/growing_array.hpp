@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "revolute/arena.hpp"
 #include "revolute/scalar/scalar.hpp"
@@ -27,6 +28,19 @@ class GrowingArray {
 #endif
     return data_;
   }
+  // The same, but the first `kept` numbers stay.
+  REVOLUTE_HD T* keep(std::size_t kept, std::size_t count) {
+#if !defined(__CUDA_ARCH__)
+    if (count > count_) {
+      const T* const old = data_;
+      const std::unique_ptr<T[]> held = std::move(own_);
+      grow(count);
+      std::copy_n(old, kept, data_);
+    }
+#endif
+    return data_;
+  }
+  REVOLUTE_HD T* data() const { return data_; }
 
  private:
   static constexpr std::size_t at_first = std::size_t(256) * 256;

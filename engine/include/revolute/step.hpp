@@ -20,6 +20,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <utility>
 
 #include "revolute/soft_step.hpp"
 #include "revolute/solvers/exact.hpp"
@@ -117,9 +118,9 @@ struct StepWorkspace {
  private:
   template <class T>
   REVOLUTE_HD static void swap(T& a, T& b) {
-    const T kept = a;
-    a = b;
-    b = kept;
+    T kept = std::move(a);
+    a = std::move(b);
+    b = std::move(kept);
   }
 };
 

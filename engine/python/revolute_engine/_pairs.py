@@ -1,9 +1,9 @@
 """Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh is replaced by its convex hull.
 
 The compiled engine lists the pairs that pass MuJoCo's filters and can come together
-(`revolute/model/contact_pairs.hpp`). With contact_model="mujoco", a model of many shapes lists only the pairs
-with the ground, which are planes and height fields; the compiled engine applies the filters to those that
-come near each other in a step (`revolute/stages/unlisted_pairs.hpp`). Explicit `<pair>` elements skip the
+(`revolute/model/contact_pairs.hpp`). A model of many shapes lists only the pairs with the ground, which are
+planes and height fields; the compiled engine applies the filters to those that come near each other in a
+step (`revolute/stages/unlisted_pairs.hpp`). Explicit `<pair>` elements skip the
 filters. The sliding friction of a pair is its own if it is explicit, else that of the shape with higher
 priority, else the larger of the two shapes'.
 """
@@ -23,11 +23,8 @@ from . import native
 from ._names import element_name
 from ._static_bodies import static_bodies
 
-MAX_PAIRS = 1_000_000
-"""Largest number of pairs of shapes in a model; each takes about 200 bytes."""
-
 MAX_LISTED = 20_000
-"""Largest number of pairs that are listed with contact_model="mujoco"; more are found in each step."""
+"""Largest number of pairs that are listed; more are found in each step."""
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `pair_mu_from`: the larger friction coefficient counts, or that of the first or second shape."""
@@ -81,11 +78,11 @@ def candidate_pairs(
         in the zero pose.
 
     Raises:
-        ModelError: a mesh that can touch has no convex hull, or there are too many pairs for the hard model.
+        ModelError: a mesh that can touch has no convex hull, or friction of a pair differs by direction.
     """
     soft = contact_model == "mujoco"
     explicit = _explicit_pairs(model, label, soft)
-    found = _found_pairs(model, label, soft, margin)
+    found = _found_pairs(model, margin)
     unlisted = found is None
     if found is None:
         found = np.concatenate([_ground_pairs(model), _touching_pairs(model)])
@@ -245,7 +242,7 @@ def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
     return _as_arrays(values, soft=soft)
 
 
-def _found_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -> IntArray | None:
+def _found_pairs(model: mujoco.MjModel, margin: float) -> IntArray | None:
     """Return the pairs that pass MuJoCo's filters, can come together and are not named by a `<pair>`.
 
     None stands for more pairs than are listed.
@@ -254,14 +251,9 @@ def _found_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -
     searched["filter_parent"] = int(_filters_parents(model))
     searched["margin"] = margin + model.geom_margin + model.geom_gap
     try:
-        found = native.contact_pairs(searched, MAX_LISTED if soft else MAX_PAIRS)
+        found = native.contact_pairs(searched, MAX_LISTED)
     except ValueError:
-        if soft:
-            return None
-        raise ModelError(
-            f"{label}: expected at most {MAX_PAIRS} pairs of shapes that can meet, got more from "
-            f"{model.ngeom} shapes; let fewer shapes meet by contype and conaffinity"
-        ) from None
+        return None
     return _ordered(model, found.astype(np.int64))
 
 

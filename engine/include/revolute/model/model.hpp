@@ -270,35 +270,36 @@ enum class Pair : int {
   capsule_box,
   box_box
 };
-// mujoco: how the friction and softness of a pair follow from those of its geoms (stages/pair_softness.hpp).
+// How the friction of a pair, and in mujoco its softness, follow from those of its geoms (stages/pair_softness.hpp).
 struct PairMixing {
   bool from_a, from_b;  // geoms whose friction counts: the larger of both, or that of the geom with priority
-  double weight_a;      // of a's softness
+  double weight_a;      // mujoco: of a's softness
   int own;              // index of Model::own_softness, or -1
 };
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;       // hard: index of the pair's friction coefficients
-  PairMixing mixing;  // mujoco
-  int slot, slots;    // index of this point among the pair's points, and their number; they are consecutive
-  double point[3];    // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
+  PairMixing mixing;
+  int slot, slots;  // index of this point among the pair's points, and their number; they are consecutive
+  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
-  int path;            // degrees of freedom that move a or b
-  int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
-  double margin, gap;  // mujoco: contacts act below the margin, and are looked for below margin + gap
-  double weight;       // mujoco: inverse masses of the two bodies (body_invweight0), summed
-  int support;         // mujoco: degrees of freedom that move a against b; -1: found when the pair touches
+  int path;    // degrees of freedom that move a or b; -1: found when the pair touches
+  int condim;  // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  // mujoco: contacts act below the margin. The closed formulae choose their points among those below margin + gap; contacts
+  // that do not act are kept only up to there, and only where an actuator adheres (contact_distance).
+  double margin, gap;
+  double weight;  // mujoco: inverse masses of the two bodies (body_invweight0), summed
+  int support;    // mujoco: degrees of freedom that move a against b; -1: found when the pair touches
 };
 
-// mujoco: decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
+// Decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
 struct GeomFilter {
   int contype, conaffinity;
   int body, weld,
       parent_weld;  // the body, the body it is welded to, and the body that the latter's parent is welded to
   int priority, condim, points;
-  double margin, gap, mixing, weight;  // solmix, body_invweight0
+  double margin, gap, mixing, weight;  // mujoco; solmix, body_invweight0
 };
 // How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
 // rolling ones. solref_friction is zero if solref serves friction as well.
@@ -346,6 +347,10 @@ struct Equality {
 struct Path {
   int first, count;
 };
+struct RowPath {
+  int count;
+  const int* dofs;
+};
 
 // mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: all are on one path to the root.
 constexpr int both_sides = 2;
@@ -365,7 +370,7 @@ constexpr int polygon_corners = 24;
 struct Model : Options, HullArrays {
   int nq, nv, nu, na, nbody, ngeom, njnt, nsite, nmocap;
   const double *mocap_pos, *mocap_quat;  // [nmocap, 3], [nmocap, 4] poses of mocap bodies in the file
-  int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
+  int ntree, ncandidate, nconvex, nlimit, nequality;
   int ntendon, ntransmission, ntransmission_entry;
   bool total_limits;     // whether the forces of several actuators are limited together
   bool tendon_friction;  // whether a tendon has dry friction
@@ -405,13 +410,15 @@ struct Model : Options, HullArrays {
   const int* path_dofs;
   const int* dof_paths;     // [nv] path of each degree of freedom
   const Support* supports;  // mujoco; supports of single degrees of freedom come first
-  // mujoco: pairs that are not candidates, but are found in each step; null filters: all pairs are listed
+  // pairs that are not candidates, but are found in each step; null filters: all pairs are listed
   const GeomFilter* geom_filters;  // [ngeom]
   bool filter_parent;
   int nexcluded_bodies, nexcluded_geoms;
   const std::int64_t *excluded_bodies, *excluded_geoms;  // pair_key of pairs, ascending
-  int longest_support;                                   // longest of any two links
-  const PairSoftness<double>* own_softness;  // of pairs to which the file gives a softness of their own
+  int longest_support;  // most degrees of freedom that move either of two links
+  int unlisted_condim;  // largest of an unlisted pair
+  const PairSoftness<double>*
+      own_softness;              // of pairs to which the file gives friction or softness of their own
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
@@ -422,11 +429,13 @@ struct Model : Options, HullArrays {
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 
-// Per shape: most unlisted pairs that may be near each other at once, and most contacts of such pairs.
-constexpr int near_pairs_per_geom = 64, unlisted_contacts_per_geom = 32;
+// Most contacts of unlisted pairs for each shape.
+constexpr int unlisted_contacts_per_geom = 32;
 REVOLUTE_HD inline bool has_unlisted_pairs(const Model& model) { return model.geom_filters != nullptr; }
+// Most pairs that the broad phase can find.
 REVOLUTE_HD inline std::size_t near_pair_capacity(const Model& model) {
-  return model.npartner + (has_unlisted_pairs(model) ? near_pairs_per_geom * std::size_t(model.ngeom) : 0);
+  const std::size_t n = model.nswept;
+  return has_unlisted_pairs(model) ? n * (n + 1) / 2 : std::size_t(model.npartner);
 }
 REVOLUTE_HD inline std::size_t unlisted_contact_capacity(const Model& model) {
   return has_unlisted_pairs(model) ? unlisted_contacts_per_geom * std::size_t(model.ngeom) : 0;
@@ -442,19 +451,35 @@ REVOLUTE_HD inline bool adheres(const Model& model, const Candidate& candidate) 
 REVOLUTE_HD inline double contact_distance(const Model& model, const Candidate& candidate) {
   return adheres(model, candidate) ? candidate.margin + candidate.gap : candidate.margin;
 }
+// The rows of pairs come in ascending order of this number: pairs of moving shapes first, then by the first and the second
+// shape. A sweep of the hard model then ends with the contacts that carry the most load.
+REVOLUTE_HD inline std::int64_t pair_rank(const Model& model, int geom_a, int geom_b) {
+  const std::int64_t rests = model.geoms[geom_a].link < 0 || model.geoms[geom_b].link < 0;
+  return rests << 62 | std::int64_t(geom_a) << 31 | geom_b;
+}
+struct RankedPair {
+  int geom_a, geom_b;
+};
+REVOLUTE_HD inline RankedPair ranked_pair(std::int64_t rank) {
+  return {int(rank >> 31 & 0x7fffffff), int(rank & 0x7fffffff)};
+}
+REVOLUTE_HD inline RowPath row_path(const Model& model, int path) {
+  return {model.paths[path].count, model.path_dofs + model.paths[path].first};
+}
 // One number for two indices, the same in either order.
 REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
   const std::int64_t low = one < other ? one : other, high = one < other ? other : one;
   return low << 32 | high;
 }
 
-// mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
+// Whether environments of this model are simulated one by one, in mujoco also their islands
 // (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack. For eight heaps that
 // moved differently, a pack is 1.4 times as fast with 20 boxes and 1.1 times with 30. One environment alone is 3 to 8 %
 // slower without islands.
 constexpr int most_packed_trees = 30;
 REVOLUTE_HD inline bool is_crowded(const Model& model) {
-  return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
+  return model.ntree > most_packed_trees &&
+         (model.contact_model == ContactModel::mujoco || has_unlisted_pairs(model));
 }
 
 // Length of the arrays called qvel: velocities, then the activations.

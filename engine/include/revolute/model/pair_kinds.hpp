@@ -1,4 +1,4 @@
-// The pairs of shapes for which MuJoCo has a closed formula, and the number of points at which they may touch.
+// The pairs of shapes for which each contact model has a closed formula, and the number of points at which they may touch.
 #pragma once
 
 #include "revolute/model/model.hpp"
@@ -36,6 +36,14 @@ REVOLUTE_HD inline PairKind mujoco_pair_kind(Shape a, Shape b) {
     default:
       return none;
   }
+}
+// The same for the hard contact model, of shapes that are no ground.
+REVOLUTE_HD inline PairKind hard_pair_kind(Shape a, Shape b) {
+  if (a == Shape::sphere && b == Shape::sphere) return {Pair::sphere_sphere, 1};
+  if (a == Shape::sphere && b == Shape::capsule) return {Pair::sphere_capsule, 1};
+  if (a == Shape::capsule && b == Shape::capsule) return {Pair::capsule_capsule, 1};
+  if (a == Shape::sphere && b == Shape::box) return {Pair::sphere_box, 1};
+  return {Pair::convex_convex, 0};
 }
 
 }  // namespace revolute

@@ -1,11 +1,8 @@
-// From MuJoCo's parameters (body_mass, geom_friction, ...) to those of the engine (link inertias, pair friction, ...), and
+// From MuJoCo's parameters (body_mass, geom_friction, ...) to those of the engine (link inertias, ...), and
 // the cotangents back. Runs once per environment and rollout, in double.
 //
 // A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
 //   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
-// A pair's friction (hard; for the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding
-// coefficients, or that of the geom with priority, or its own. Where the two are equal, each gets half of the cotangent (the
-// central difference of max).
 #pragma once
 
 #include <algorithm>
@@ -38,15 +35,8 @@ struct MediumMap {
   std::vector<int> bodies;  // of Model::medium_bodies
 };
 
-struct FrictionPair {
-  int geom_a, geom_b;
-  bool from_a, from_b;  // geoms whose coefficient counts; neither: the pair's own
-  double fixed, fixed_rotational[2];
-};
-
 struct ParameterMap {
   std::vector<Body> bodies;
-  std::vector<FrictionPair> pairs;  // hard
   std::vector<double> compensated;  // compensated share of each body's weight; empty: none
   MediumMap medium;
   std::array<std::vector<double>, parameter_count> defaults;
@@ -242,12 +232,6 @@ void add_compensation(const ParameterMap& map, const ParameterPointers& values, 
   }
 }
 
-// max, with half of each derivative where they are equal
-template <class Value>
-Value larger(const Value& a, const Value& b) {
-  return select(less(a, b), b, select(less(b, a), a, Value(0.5) * (a + b)));
-}
-
 template <class Value, class Real>
 void load_array(const Value* values, int count, int lane, Real* out) {
   for (int i = 0; i < count; ++i) put(out[i], lane, values[i]);
@@ -255,37 +239,6 @@ void load_array(const Value* values, int count, int lane, Real* out) {
 template <class Real>
 void add_array(const Real* bar, int count, int lane, double* out) {
   for (int i = 0; out && i < count; ++i) out[i] += get_lane(bar[i], lane);
-}
-
-}  // namespace detail
-
-namespace detail {
-
-constexpr int friction_columns = 3;  // of geom_friction: sliding, torsional, rolling
-
-// The coefficient of a pair in one column of geom_friction.
-template <class Value>
-Value pair_friction(const FrictionPair& pair, double fixed, const Value* friction, int column) {
-  if (!pair.from_a && !pair.from_b) return Value(fixed);
-  const Value &a = friction[friction_columns * pair.geom_a + column],
-              &b = friction[friction_columns * pair.geom_b + column];
-  if (!pair.from_b) return a;
-  return pair.from_a ? larger(a, b) : b;
-}
-
-// Adds mu_bar to the column's entries of the two geoms.
-inline void add_pair_friction(const FrictionPair& pair, const double* friction, int column, double mu_bar,
-                              double* bar) {
-  if (!bar) return;
-  const int at_a = friction_columns * pair.geom_a + column, at_b = friction_columns * pair.geom_b + column;
-  double share_a = pair.from_a, share_b = pair.from_b;
-  if (pair.from_a && pair.from_b) {
-    const double a = friction[at_a], b = friction[at_b];
-    share_a = a > b ? 1.0 : a < b ? 0.0 : 0.5;
-    share_b = 1.0 - share_a;
-  }
-  bar[at_a] += share_a * mu_bar;
-  bar[at_b] += share_b * mu_bar;
 }
 
 }  // namespace detail
@@ -316,16 +269,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   load_array(of(values, Parameter::name), size, lane, out.member);
   REVOLUTE_PARAMETERS(REVOLUTE_LOAD, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_LOAD
-  for (int p = 0; p < m.nfriction_pair; ++p) {
-    const FrictionPair& pair = map.pairs[p];
-    const Value* const friction = of(values, Parameter::geom_friction);
-    put(out.friction[p], lane, pair_friction(pair, pair.fixed, friction, 0));
-    for (int i = 0; i < 2; ++i)
-      put(out.rotational_friction[2 * p + i], lane,
-          pair_friction(pair, pair.fixed_rotational[i], friction, 1 + i));
-  }
-  if (m.contact_model != ContactModel::mujoco) return;
-  load_array(of(values, Parameter::geom_friction), friction_columns * m.ngeom, lane, out.geom_friction);
+  load_array(of(values, Parameter::geom_friction), 3 * m.ngeom, lane, out.geom_friction);
 }
 
 // Sets the parameters of the bodies, which only measurements read.
@@ -360,17 +304,7 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
 #define REVOLUTE_ADD(name, array, size, member) add_array(bar.member, size, lane, of(out, Parameter::name));
   REVOLUTE_PARAMETERS(REVOLUTE_ADD, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_ADD
-  for (int p = 0; p < m.nfriction_pair; ++p) {
-    const FrictionPair& pair = map.pairs[p];
-    const auto add = [&](int column, const Real& mu_bar) {
-      add_pair_friction(pair, of(values, Parameter::geom_friction), column, get_lane(mu_bar, lane),
-                        of(out, Parameter::geom_friction));
-    };
-    add(0, bar.friction[p]);
-    for (int i = 0; i < 2; ++i) add(1 + i, bar.rotational_friction[2 * p + i]);
-  }
-  if (m.contact_model != ContactModel::mujoco) return;
-  add_array(bar.geom_friction, friction_columns * m.ngeom, lane, of(out, Parameter::geom_friction));
+  add_array(bar.geom_friction, 3 * m.ngeom, lane, of(out, Parameter::geom_friction));
 }
 
 }  // namespace revolute

@@ -36,9 +36,7 @@ struct Parameters {
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_MEMBER
-  Real* friction;                  // hard: [nfriction_pair] sliding
-  Real* rotational_friction;       // hard: [nfriction_pair, 2] torsional, rolling
-  Real* geom_friction;             // mujoco: [ngeom, 3] sliding, torsional, rolling
+  Real* geom_friction;             // [ngeom, 3] sliding, torsional, rolling
   Vector3<Real>* gravity;          // [1]
   MassMoment<Real>* compensation;  // [nv] masses that gravity compensation carries, for models that have it
   MediumDrag<Real>* drag;          // [nmedium]
@@ -52,9 +50,7 @@ struct Parameters {
 #define REVOLUTE_TAKE(name, array, size, member) member = arena.take<Real>(size);
     REVOLUTE_PARAMETERS(REVOLUTE_TAKE, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_TAKE
-    friction = arena.take<Real>(m.nfriction_pair);
-    rotational_friction = arena.take<Real>(2 * std::size_t(m.nfriction_pair));
-    geom_friction = arena.take<Real>(geom_frictions(m));
+    geom_friction = arena.take<Real>(3 * std::size_t(m.ngeom));
     gravity = arena.take<Vector3<Real>>(1);
     compensation = arena.take<MassMoment<Real>>(m.compensated ? m.nv : 0);
     drag = arena.take<MediumDrag<Real>>(m.nmedium);
@@ -70,16 +66,11 @@ struct Parameters {
   for (int i = 0; i < (size); ++i) member[i] = Real(0);
     REVOLUTE_PARAMETERS(REVOLUTE_CLEAR, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_CLEAR
-    for (int p = 0; p < m.nfriction_pair; ++p)
-      friction[p] = rotational_friction[2 * p] = rotational_friction[2 * p + 1] = Real(0);
     *gravity = zero3<Real>();
-    for (int i = 0; i < geom_frictions(m); ++i) geom_friction[i] = Real(0);
+    for (int i = 0; i < 3 * m.ngeom; ++i) geom_friction[i] = Real(0);
     for (int k = 0; m.compensated && k < m.nv; ++k) compensation[k] = {Real(0), zero3<Real>()};
     for (int i = 0; i < m.nmedium; ++i)
       drag[i] = {zero3<Real>(), {Real(0), Real(0)}, zero3<Real>(), zero3<Real>()};
-  }
-  REVOLUTE_HD static int geom_frictions(const Model& model) {
-    return model.contact_model == ContactModel::mujoco ? 3 * model.ngeom : 0;
   }
 };
 

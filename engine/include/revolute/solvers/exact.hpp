@@ -17,7 +17,7 @@ struct ExactWorkspace {
   int *pivot, *last;
   double *vectors, *inverse;
   GrowingArray<double> A, K, lu, scaled;
-  static constexpr int vector_count = 13;
+  static constexpr int vector_count = 16;
   std::size_t capacity;
 
   ExactWorkspace(bool used, std::size_t most_rows, Arena& arena)
@@ -34,6 +34,15 @@ struct ExactWorkspace {
   }
   double* vector(int i) const { return vectors + i * capacity; }
 };
+
+// Calls visit(j, entry) for the rows of the current island that A couples to `row`: place j in the island, entry of A.
+template <class Visit>
+void for_members(const SolverRow& row, const ExactWorkspace& ws, const int* member, const Visit& visit) {
+  for_coupled(row, [&](int k) {
+    const int r = row.begin + k;
+    if (ws.root[r] == member[0]) visit(ws.place[r], row.A + k);
+  });
+}
 
 // Calls visit(island, members) for each island of one environment. The x of rows without an island stays as it is.
 template <class Real, class Visit>
@@ -62,15 +71,19 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
   for (int r = 0; r < count; ++r) {
     if (ws.root[r] < 0) continue;
     if (problem.rows[r].kind == RowKind::friction) join(r, problem.rows[r].normal);
-    for (int j = problem.rows[r].begin; j < r; ++j)
+    for_coupled(problem.rows[r], [&](int i) {
+      const int j = problem.rows[r].begin + i;
       // if an environment blows up, zero times infinity must join nothing
-      if (ws.root[j] >= 0 && value(r, j) != 0 && std::isfinite(value(r, j))) join(r, j);
+      if (j < r && ws.root[j] >= 0 && value(r, j) != 0 && std::isfinite(value(r, j))) join(r, j);
+    });
   }
+  for (int r = 0; r < count; ++r)
+    if (ws.root[r] >= 0) ws.root[r] = find(r);
   for (int first = 0; first < count; ++first) {
     if (ws.root[first] != first) continue;
     int n = 0;
     for (int r = first; r < problem.rows[first].end; ++r)
-      if (ws.root[r] >= 0 && find(r) == first) ws.place[r] = n, ws.member[n++] = r;
+      if (ws.root[r] == first) ws.place[r] = n, ws.member[n++] = r;
     const std::size_t square = std::size_t(n) * n;
     double* const v = ws.vectors;
     const std::size_t c = ws.capacity;
@@ -80,17 +93,21 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     at.A = ws.A.at_least(square);
     at.K = ws.K.at_least(square);
     at.b = v, at.bound = v + c, at.x = v + 2 * c, at.e = v + 3 * c, at.w = v + 4 * c, at.next = v + 5 * c;
-    at.trial = v + 6 * c;
+    at.trial = v + 6 * c, at.R = v + 12 * c, at.radii = v + 13 * c, at.direction = v + 14 * c;
+    at.Ad = v + 15 * c;
     at.state = ws.state;
     at.factors = {n, ws.lu.at_least(square), ws.pivot, ws.last};
     at.sweeps = {at.x, v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square), nullptr, nullptr};
     for (int i = 0; i < n; ++i) {
       const int r = ws.member[i];
       const SolverRow& row = problem.rows[r];
-      at.rows[i] = {row.kind, row.kind == RowKind::friction ? ws.place[row.normal] : 0, 0, n, 0};
+      at.rows[i] = {row.kind, row.kind == RowKind::friction ? ws.place[row.normal] : 0, 0, n, 0, nullptr, 0};
       at.b[i] = get_lane(problem.b[r], lane);
       at.bound[i] = get_lane(problem.bound[r], lane);
-      for (int j = 0; j < n; ++j) at.A[std::size_t(i) * n + j] = value(r, ws.member[j]);
+      double* const own = at.A + std::size_t(i) * n;
+      std::fill(own, own + n, 0.0);
+      for_members(row, ws, ws.member,
+                  [&](int j, std::size_t entry) { own[j] = get_lane(problem.A[entry], lane); });
     }
     visit(at, ws.member);
   }
@@ -116,8 +133,8 @@ SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws,
             const SolverRow& row = problem.rows[member[i]];
             w_tan[i] = problem.b[member[i]].tangent[d];
             bound_tan[i] = problem.bound[member[i]].tangent[d];
-            for (int j = 0; j < at.n; ++j)
-              w_tan[i] += problem.A[row.A + member[j] - row.begin].tangent[d] * at.x[j];
+            for_members(row, ws, member,
+                        [&](int j, std::size_t entry) { w_tan[i] += problem.A[entry].tangent[d] * at.x[j]; });
           }
           at.tangent(w_tan, bound_tan, dx);
           for (int i = 0; i < at.n; ++i) x[member[i]].tangent[d] = dx[i];
@@ -148,7 +165,8 @@ void exact_adjoint(const SolverProblem<Real>& problem, ExactWorkspace& ws, const
           const SolverRow& row = problem.rows[member[i]];
           add(bar.b[member[i]], place, -s[i]);
           add(bar.bound[member[i]], place, bound_bar[i]);
-          for (int j = 0; j < at.n; ++j) add(bar.A[row.A + member[j] - row.begin], place, -s[i] * at.x[j]);
+          for_members(row, ws, member,
+                      [&](int j, std::size_t entry) { add(bar.A[entry], place, -s[i] * at.x[j]); });
         }
       }
     });

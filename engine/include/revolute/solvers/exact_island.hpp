@@ -11,12 +11,16 @@
 // Rows on the same bodies (four corners of a box) make K singular: a small part of the diagonal is added to free rows, so
 // that dx is the smallest, and the steps repeat.
 // Such rows need not have a solution. The corners of a face that turns as it lands are at different heights, so they cannot
-// all stick: slips of 1e-9 m/s remain, and sweeps build up stress between the corners without end. If the remaining violation
-// is small, the solution is the one of least violation (`settle_held`).
+// all stick: slips of 1e-9 m/s remain, and sweeps build up stress between the corners without end. Islands that have not
+// converged after some rounds get a little compliance R, a share of the diagonal: the rows of A + R always have a solution.
+// With the radii r of the friction discs held, it is the minimum of a smooth convex function,
+//   P(x) = 1/2 x' A x + s(w),   w = A x + b,   -ds/dw = law(w): -w/R within the bounds             (4)
+// which Newton's method with a line search finds; then r follows from the new normal impulses, until it stays.
 // The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
 //
 // Adjoint (implicit-function theorem on the active set): y = K^-T x_bar, s = y of free rows, m T y of sliding blocks,
 //   b_bar -= s,   A_rj_bar -= s_r x_j,   bounds by the derivatives of (1)                      (3)
+// With compliance the system is that of A + R. Not differentiated: R, a share of 1e-6.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +36,12 @@ constexpr double exact_settled = 1e3;      // a violation this many times the al
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
 constexpr double exact_softness = 1e-10;   // share of `softened`, on the diagonal of free rows in K
 constexpr int exact_refinements = 3;
-// Contacts that cannot all stick may leave this violation, relative to the largest entry of b; rounds before it is accepted;
-// softness and steps of the search for the least violation.
-constexpr double held_tolerance = 1e-5, held_softness = 1e-4;
-constexpr int held_after = 3, held_steps = 4;
+// Compliance as a share of `softened`; what is left of (4) and of the radii, relative to the largest entry of b; rounds before
+// (4) is tried, its steps for the radii and the impulses, and the share of a change of the radii that is taken after some steps.
+constexpr double compliance_share = 1e-6, compliant_tolerance = 1e-8, radius_share = 0.2;
+constexpr int compliant_after = 6, radius_steps = 200, impulse_steps = 100, whole_radius_steps = 8;
+constexpr int slope_steps = 40;
+constexpr double slope_tolerance = 1e-6;
 
 enum class RowState : int { free, fixed, sliding };
 
@@ -87,9 +93,10 @@ struct ExactIsland {
   int n;
   SolverRow* rows;  // numbered as one island that begins at 0
   double *A, *b, *bound, *x;
-  double *K, *e, *w, *next, *trial;  // e: unit direction of sliding rows
+  double *K, *e, *w, *next, *trial;    // e: unit direction of sliding rows
+  double *R, *radii, *direction, *Ad;  // of (4); the radius of a friction block at its first row
   RowState* state;
-  bool held = false;
+  bool compliant = false;  // whether A holds A + R
   LuFactors factors;
   SolverWorkspace<double> sweeps;  // without tape
 
@@ -210,7 +217,7 @@ struct ExactIsland {
   static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
 
   // Fills K by (2); w must belong to x.
-  void linearize(double softness = exact_softness) {
+  void linearize() {
     std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -220,7 +227,7 @@ struct ExactIsland {
           row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
         } else if (state[i] == RowState::free) {
           std::copy(A + i * n, A + (i + 1) * n, row);
-          row[i] += softness * softened(r, size, i);
+          row[i] += exact_softness * softened(r, size, i);
         } else {
           const double r_now = radius(r, size, x), sigma = sliding_force(r, size), k = stiffness(r, size);
           for (int c = r; c < r + size; ++c) {
@@ -302,39 +309,179 @@ struct ExactIsland {
     for (int r = 0; r < n; ++r) rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
     return exact_tolerance * right_size() + exact_rounding * rounding;
   }
-  bool settled(double left) const {
-    return left <= (held ? held_tolerance * right_size() : exact_settled * allowed());
-  }
-  // Finds the impulses of least violation with the states of x, or with all contacts sticking. If the violation is still too
-  // large, returns false and restores x.
-  bool settle_held(bool hold, double& left) {
-    std::copy(x, x + n, sweeps.start);
-    for (int step = 0; step < held_steps; ++step) {
-      classify(hold);
-      velocities(x, w);
-      linearize(held_softness);
-      right_side(trial);
-      factors.solve(trial);
-      for (int r = 0; r < n; ++r) x[r] += trial[r];
-      keep_bounds(x);
+  bool settled(double left) const { return compliant || left <= exact_settled * allowed(); }
+  // --- compliance ----------------------------------------------------------------------------------------------------------
+
+  // Fills R, zero for rows that stay at zero.
+  void find_compliance() {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      for (int i = r; i < r + size; ++i)
+        R[i] = movable(i) && scale(i, size) > 0 ? compliance_share * softened(r, size, i) : 0.0;
     }
-    const double after = violation(x);
-    held = after <= held_tolerance * right_size();
-    if (held)
-      left = after;
-    else
-      std::copy(sweeps.start, sweeps.start + n, x);
-    return held;
   }
+  void add_compliance() {
+    for (int i = 0; i < n; ++i) A[std::size_t(i) * n + i] += R[i];
+    compliant = true;
+    invert_blocks();
+  }
+  // The impulses -ds/dw of (4); sets the states and e.
+  void law(const double* velocity, double* out) {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      const RowKind kind = rows[r].kind;
+      if (kind != RowKind::friction) {
+        const double wanted = R[r] > 0 ? -velocity[r] / R[r] : 0.0;
+        const double least = kind == RowKind::unilateral ? 0.0
+                             : kind == RowKind::box      ? -bound[r]
+                                                         : wanted,
+                     most = kind == RowKind::box ? bound[r] : wanted;
+        out[r] = std::max(least, std::min(wanted, most));
+        state[r] = R[r] > 0 && out[r] == wanted ? RowState::free : RowState::fixed;
+        continue;
+      }
+      double pull = 0, softness = 0;
+      for (int i = r; i < r + size; ++i) {
+        if (R[i] == 0) continue;
+        const double m = scale(i, size);
+        pull += m * m * velocity[i] * velocity[i];
+        softness = m * m * R[i];
+      }
+      pull = std::sqrt(pull);
+      const bool slides = pull > radii[r] * softness;
+      const RowState all = radii[r] <= 0 ? RowState::fixed : slides ? RowState::sliding : RowState::free;
+      for (int i = r; i < r + size; ++i) {
+        const double m = scale(i, size);
+        state[i] = R[i] > 0 ? all : RowState::fixed;
+        e[i] = state[i] == RowState::sliding ? -m * velocity[i] / pull : 0.0;
+        out[i] = state[i] == RowState::fixed  ? 0.0
+                 : state[i] == RowState::free ? -velocity[i] / R[i]
+                                              : radii[r] * m * e[i];
+      }
+    }
+  }
+  // Fills `trial` with the impulses at which (4), linearized at x, is least; w and the states must belong to x, `next` to law(w).
+  void compliant_target() {
+    std::fill(K, K + std::size_t(n) * n, 0.0);
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      for (int i = r; i < r + size; ++i) {
+        double* const row = K + std::size_t(i) * n;
+        if (state[i] == RowState::fixed) {
+          row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
+          trial[i] = row[i] * next[i];
+        } else if (state[i] == RowState::free) {
+          std::copy(A + i * n, A + (i + 1) * n, row);
+          row[i] += R[i];
+          trial[i] = -b[i];
+        } else {
+          const double m = scale(i, size);
+          double pull = 0;
+          for (int c = r; c < r + size; ++c) pull -= e[c] * scale(c, size) * w[c];
+          for (int c = r; c < r + size; ++c) {
+            if (state[c] == RowState::fixed) continue;
+            const double weight = projector(e, i, c) * scale(c, size) / m;
+            for (int j = 0; j < n; ++j) row[j] += weight * A[c * n + j];
+          }
+          const double turn = pull / (radii[r] * m * m);
+          trial[i] = turn * next[i];
+          for (int j = 0; j < n; ++j) trial[i] += row[j] * x[j];
+          row[i] += turn;
+        }
+      }
+    }
+    std::copy(K, K + std::size_t(n) * n, factors.lu);
+    factors.n = n;
+    factors.factor();
+    factors.solve(trial);
+  }
+  // dP/d alpha along `direction`, which changes w by Ad; uses `trial` and `next`
+  double slope(double alpha) {
+    for (int i = 0; i < n; ++i) trial[i] = w[i] + alpha * Ad[i];
+    law(trial, next);
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += Ad[i] * (x[i] + alpha * direction[i] - next[i]);
+    return sum;
+  }
+  // The step in 0 ... 1 at which the slope vanishes, by false position; 1 if P still falls there.
+  double least_along() {
+    const double at_start = slope(0), small = slope_tolerance * std::fabs(at_start);
+    double low = 0, at_low = at_start, high = 1, at_high = slope(1), alpha = 1;
+    if (!(at_start < 0) || at_high <= small) return 1;
+    for (int step = 0; step < slope_steps; ++step) {
+      const double guess = low - at_low * (high - low) / (at_high - at_low), margin = 0.02 * (high - low);
+      alpha = std::clamp(guess, low + margin, high - margin);
+      const double there = slope(alpha);
+      if (std::fabs(there) <= small) break;
+      (there > 0 ? high : low) = alpha;
+      (there > 0 ? at_high : at_low) = there;
+    }
+    return alpha;
+  }
+  // Finds the minimum of (4) from x; returns the largest A_ii (x - law(w))_i that is left.
+  double solve_convex(double tolerance) {
+    double left = 0;
+    for (int step = 0; step < impulse_steps; ++step) {
+      velocities(x, w);
+      law(w, next);
+      left = 0;
+      for (int i = 0; i < n; ++i) left = std::max(left, A[i * n + i] * std::fabs(x[i] - next[i]));
+      if (step > 0 && !(left > tolerance)) break;
+      compliant_target();
+      for (int i = 0; i < n; ++i) direction[i] = trial[i] - x[i];
+      for (int i = 0; i < n; ++i) {
+        Ad[i] = 0;
+        for (int j = 0; j < n; ++j) Ad[i] += A[i * n + j] * direction[j];
+      }
+      const double alpha = least_along();
+      for (int i = 0; i < n; ++i) x[i] += alpha * direction[i];
+    }
+    return left;
+  }
+  // Fills x with the solution of the rows of A + R; if there is none within reach, returns false and restores x.
+  bool solve_with_compliance() {
+    std::copy(x, x + n, sweeps.start);
+    find_compliance();
+    const double tolerance = compliant_tolerance * right_size();
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind == RowKind::friction) radii[r] = std::max(radius(r, size, x), 0.0);
+    }
+    for (int step = 0; step < radius_steps; ++step) {
+      double left = solve_convex(tolerance);
+      std::copy(next, next + n, x);
+      for (int r = 0, size; r < n; r += size) {
+        size = block(r);
+        if (rows[r].kind != RowKind::friction) continue;
+        const double wanted = std::max(radius(r, size, x), 0.0);
+        for (int i = r; i < r + size; ++i) {
+          const double m = scale(i, size);
+          left = std::max(left, A[i * n + i] * m * std::fabs(wanted - radii[r]));
+          // on the disc of the new normal impulse, so that it counts as sliding
+          if (state[i] == RowState::sliding) x[i] = wanted * m * e[i];
+        }
+        radii[r] += (step < whole_radius_steps ? 1.0 : radius_share) * (wanted - radii[r]);
+      }
+      if (left <= tolerance) return true;
+    }
+    std::copy(sweeps.start, sweeps.start + n, x);
+    return false;
+  }
+
+  // --- all of it -----------------------------------------------------------------------------------------------------------
+
   // Fills x; returns the remaining violation.
   double solve() {
     prepare();
     double left = violation(x);
-    held = false;
+    compliant = false;
     for (int round = 0; round < exact_rounds && left > allowed(); ++round) {
-      if (round >= held_after && left <= held_tolerance * right_size() &&
-          (settle_held(true, left) || settle_held(false, left)))
+      if (round == compliant_after && solve_with_compliance()) {
+        left = violation(x);
+        add_compliance();
+        newton(violation(x), false);
         break;
+      }
       sweep_on(exact_sweeps);
       const double swept = violation(x);
       left = newton(swept, false);
@@ -348,6 +495,10 @@ struct ExactIsland {
   // Forms the system of (2) at the solution x.
   void prepare_derivatives() {
     invert_blocks();
+    if (!compliant && violation(x) > exact_settled * allowed()) {
+      find_compliance();
+      add_compliance();
+    }
     classify();
     velocities(x, w);
     linearize();

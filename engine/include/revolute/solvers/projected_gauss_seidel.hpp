@@ -107,6 +107,14 @@ REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
   return end - r;
 }
 
+// Calls visit(j) for the rows that are coupled to a row of the block first ... end - 1, except for those of the block.
+template <class Visit>
+REVOLUTE_HD inline void for_others(const SolverRow& row, int first, int end, const Visit& visit) {
+  for_coupled(row, [&](int j) {
+    if (j < first || j >= end) visit(j);
+  });
+}
+
 // One island's arrays, from its first row.
 template <class Real>
 struct Island {
@@ -114,7 +122,9 @@ struct Island {
   int count, iterations;
   const Real *A, *bound, *scaled, *inverse;
 
-  REVOLUTE_HD FrictionBlock<Real> block(int r) const { return {A + r * count + r, bound + r, count}; }
+  REVOLUTE_HD FrictionBlock<Real> block(int r) const {
+    return {A + std::size_t(r) * count + r, bound + r, count};
+  }
 };
 
 template <int N>
@@ -157,9 +167,14 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_
         changes.add(back);
         x[r] = next[c];
         if (tape) tape[r] = next[c];
+        if constexpr (Rows > 0) {
 #pragma GCC unroll 16
-        for (int j = 0; j < count; ++j)
-          if (j < begin || j >= begin + size) z[j] = multiply_add(scaled[r * count + j], back, z[j]);
+          for (int j = 0; j < count; ++j)
+            if (j < begin || j >= begin + size) z[j] = multiply_add(scaled[r * count + j], back, z[j]);
+        } else {
+          const Real* const row = scaled + std::size_t(r) * count;
+          for_others(rows[r], begin, begin + size, [&](int j) { z[j] = multiply_add(row[j], back, z[j]); });
+        }
       }
     };
     const auto update_row = [&](RowKind kind, int r) {
@@ -259,10 +274,16 @@ REVOLUTE_HD void start_direction(const Island<Real>& island, const Real* b, Real
   for (int r = 0; r < count; ++r) {
     Real sum(0);
     if (kind_of<Rows>(island.rows, r) == RowKind::unilateral) {
-#pragma GCC unroll 16
-      for (int j = 0; j < count; ++j)
+      const auto add = [&](int j) {
         if (kind_of<Rows>(island.rows, j) == RowKind::unilateral)
-          sum = multiply_add(island.A[r * count + j], p[j], sum);
+          sum = multiply_add(island.A[std::size_t(r) * count + j], p[j], sum);
+      };
+      if constexpr (Rows > 0) {
+#pragma GCC unroll 16
+        for (int j = 0; j < Rows; ++j) add(j);
+      } else {
+        for_coupled(island.rows[r], add);
+      }
     }
     q[r] = sum;
   }
@@ -288,8 +309,8 @@ REVOLUTE_HD inline Real inverse_diagonal(RowKind kind, const Real& diagonal, con
 // Computes A_bb^-1 of the block of `size` rows that begins with row r, and its columns of (A_jj^-1 A_jr).
 template <int Rows, int Size, class Real>
 REVOLUTE_HD inline void scale_block(const Island<Real>& island, int r, const Real* inverse, Real* scaled) {
-  const int count = Rows ? Rows : island.count;
-  for (int j = 0; j < count; ++j) {
+  const std::size_t count = Rows ? Rows : island.count;
+  const auto scale = [&](int j) {
     const bool inside = j >= r && j < r + Size;
 #pragma GCC unroll 8
     for (int c = 0; c < Size; ++c) {
@@ -299,7 +320,11 @@ REVOLUTE_HD inline void scale_block(const Island<Real>& island, int r, const Rea
         sum = multiply_add(inverse[c * most_friction_rows + d], island.A[j * count + r + d], sum);
       scaled[j * count + r + c] = inside ? Real(0) : sum;
     }
-  }
+  };
+  if constexpr (Rows > 0)
+    for (int j = 0; j < Rows; ++j) scale(j);
+  else
+    for_coupled(island.rows[r], scale);
 }
 template <int Size>
 struct ScaleFriction {
@@ -312,7 +337,8 @@ struct ScaleFriction {
 template <int Rows, class Real>
 REVOLUTE_HD inline void scale_row(const Island<Real>& island, int r, Real* inverse, Real* scaled) {
   const int count = Rows ? Rows : island.count;
-  inverse[0] = inverse_diagonal(kind_of<Rows>(island.rows, r), island.A[r * count + r], island.bound[r]);
+  inverse[0] =
+      inverse_diagonal(kind_of<Rows>(island.rows, r), island.A[std::size_t(r) * count + r], island.bound[r]);
   scale_block<Rows, 1>(island, r, inverse, scaled);
 }
 // Computes A_bb^-1 of all blocks, and (A_jj^-1 A_jr).
@@ -360,7 +386,9 @@ struct ForwardIsland {
     }
     for (int r = 0; r < rows; ++r)
       if (kind_of<Rows>(island.rows, r) == RowKind::unilateral)
-        for (int j = 0; j < rows; ++j) z[j] = multiply_add(island.scaled[r * rows + j], -x[r], z[j]);
+        for_coupled(island.rows[r], [&](int j) {
+          z[j] = multiply_add(island.scaled[std::size_t(r) * rows + j], -x[r], z[j]);
+        });
     const std::size_t tape = tape_offset(problem, begin);
     sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
   }
@@ -393,7 +421,8 @@ REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
         next[0] = project(island.rows[r].kind, island.bound[r], z[r], ignored);
       for (int i = 0; i < size; ++i) {
         Real speed(0);
-        for (int j = 0; j < size; ++j) speed += island.A[(r + i) * count + r + j] * (next[j] - x[r + j]);
+        for (int j = 0; j < size; ++j)
+          speed += island.A[std::size_t(r + i) * count + r + j] * (next[j] - x[r + j]);
         largest = maximum(largest, abs(speed));
       }
     }

@@ -58,9 +58,15 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tap
         const int r = begin + c;
         steps[r] = s[c];
         x_bar[r] = Bar(0);
+        if constexpr (Rows > 0) {
 #pragma GCC unroll 16
-        for (int j = 0; j < count; ++j)
-          if (j < begin || j >= begin + size) x_bar[j] = multiply_add(-s[c], A[r * count + j], x_bar[j]);
+          for (int j = 0; j < count; ++j)
+            if (j < begin || j >= begin + size) x_bar[j] = multiply_add(-s[c], A[r * count + j], x_bar[j]);
+        } else {
+          const Real* const row = A + std::size_t(r) * count;
+          for_others(rows[r], begin, begin + size,
+                     [&](int j) { x_bar[j] = multiply_add(-s[c], row[j], x_bar[j]); });
+        }
       }
     };
     const auto leave_row = [&](RowKind kind, int r) {
@@ -118,32 +124,38 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
       size = block_rows<Rows>(island.rows, count, r);
       end = r + size;
     }
-    Bar* const row = A_bar + r * count;
+    Bar* const row = A_bar + std::size_t(r) * count;
     const int later = count - end;  // rows after the block
     const Bar* next_step = steps + r;
     const Real* window = tape + end;
     Bar sum_s(0);
+    // places in the window of the coupled rows
+    const auto for_places = [&](const auto& visit) {
+      if constexpr (Rows > 0) {
 #pragma GCC unroll 16
-    for (int i = 0; i < count; ++i) sum[i] = row[i < later ? end + i : i - later];
+        for (int i = 0; i < Rows; ++i) visit(i);
+      } else {
+        for_coupled(island.rows[r], [&](int j) { visit(j < end ? j + later : j - end); });
+      }
+    };
+    for_places([&](int i) { sum[i] = row[i < later ? end + i : i - later]; });
     for (int sweep = 0; sweep < island.iterations; ++sweep, window += count) {
       const Bar s = -*(next_step += count);
       sum_s += s;
-#pragma GCC unroll 16
-      for (int i = 0; i < count; ++i) sum[i] = multiply_add(s, window[i], sum[i]);
+      for_places([&](int i) { sum[i] = multiply_add(s, window[i], sum[i]); });
     }
     b_bar[r] += sum_s;
     const bool rubs = kind_of<Rows>(island.rows, r) == RowKind::friction;
     if (rubs) diagonal_bar[r - (end - size)] = sum[later + r] - row[r];
-#pragma GCC unroll 16
-    for (int i = 0; i < count; ++i) row[i < later ? end + i : i - later] = sum[i];
+    for_places([&](int i) { row[i < later ? end + i : i - later] = sum[i]; });
     if (!rubs || r + 1 < end) continue;
     const int first = end - size;
     if (Rows)
-      SoftenBlockAdjoint<contact_rows - 1>::run(island.block(first), diagonal_bar,
-                                                A_bar + first * count + first, bound_bar + first);
+      SoftenBlockAdjoint<contact_rows - 1>::run(
+          island.block(first), diagonal_bar, A_bar + std::size_t(first) * count + first, bound_bar + first);
     else
       dispatch_block<SoftenBlockAdjoint>(size, island.block(first), diagonal_bar,
-                                         A_bar + first * count + first, bound_bar + first);
+                                         A_bar + std::size_t(first) * count + first, bound_bar + first);
   }
 }
 
@@ -164,16 +176,17 @@ REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, Bar* x
   }
   for (int r = 0; r < count; ++r) {
     if (island.rows[r].kind != RowKind::unilateral) continue;
-    for (int j = 0; j < count; ++j) {
-      if (island.rows[j].kind != RowKind::unilateral) continue;
-      A_bar[r * count + j] = multiply_add(x_bar[r], p[j], A_bar[r * count + j]);
-      p_bar[r] = multiply_add(x_bar[j], island.A[r * count + j], p_bar[r]);
-    }
+    const std::size_t row = std::size_t(r) * count;
+    for_coupled(island.rows[r], [&](int j) {
+      if (island.rows[j].kind != RowKind::unilateral) return;
+      A_bar[row + j] = multiply_add(x_bar[r], p[j], A_bar[row + j]);
+      p_bar[r] = multiply_add(x_bar[j], island.A[row + j], p_bar[r]);
+    });
     // p = -b/A_rr
     const Bar step =
         select(less(Bar(0), Bar(p[r])), island.inverse[r * most_friction_rows] * p_bar[r], Bar(0));
     b_bar[r] -= step;
-    A_bar[r * count + r] -= p[r] * step;
+    A_bar[row + r] -= p[r] * step;
   }
 }
 

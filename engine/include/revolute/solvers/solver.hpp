@@ -13,12 +13,31 @@ namespace revolute {
 
 enum class RowKind : int { bilateral, unilateral, friction, box };
 
+// Rows begin ... end - 1 of an island, counted from its first row.
+struct RowRange {
+  int begin, end;
+};
+
 struct SolverRow {
   RowKind kind;
   int normal;      // friction: the row of its normal, the last unilateral one before it
   int begin, end;  // rows of its island
   std::size_t A;   // offset of the row in A; entry (r, j) is A[row.A + j - begin]
+  // In a large island of many trees: the rows with a tree in common, ascending, with all rows of its own constraint. The other
+  // entries of the row in A are zero, and neither written nor read. Null: every row.
+  const RowRange* coupled;
+  int ncoupled;
 };
+
+// Calls visit(j) for the rows that are coupled to a row, numbered from the first row of the island.
+template <class Visit>
+REVOLUTE_HD inline void for_coupled(const SolverRow& row, const Visit& visit) {
+  const RowRange all = {0, row.end - row.begin};
+  const RowRange* const ranges = row.coupled ? row.coupled : &all;
+  const int count = row.coupled ? row.ncoupled : 1;
+  for (int i = 0; i < count; ++i)
+    for (int j = ranges[i].begin; j < ranges[i].end; ++j) visit(j);
+}
 
 template <class Real>
 struct SolverProblem {

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "revolute/collision/sweep_and_prune.hpp"
 #include "revolute/stages/contact_list.hpp"
@@ -77,16 +78,17 @@ REVOLUTE_HD inline void visit_pairs_of(const Model& model, int geom_a, int geom_
   for (; begin < last && model.partners[begin].geom == upper; ++begin) visit(model.partners[begin].candidate);
 }
 
-// Checks the room for pairs and contacts in a step of a model that does not list its pairs. For a device the host checks it.
-REVOLUTE_HD inline void expect_room(const char* what, std::size_t count, std::size_t capacity) {
+// Checks the room for contacts in a step of a model that does not list its pairs. For a device the host checks it.
+REVOLUTE_HD inline void expect_room(std::size_t count, std::size_t capacity) {
 #if !defined(__CUDA_ARCH__)
   if (count > capacity)
-    throw std::length_error("contact: expected at most " + std::to_string(capacity) + " " + what +
-                            " in one step, got more; let fewer shapes meet by contype and conaffinity");
+    throw std::length_error(
+        "contact: expected at most " + std::to_string(capacity) +
+        " contacts in one step, got more; let fewer shapes meet by contype and conaffinity");
 #endif
 }
 
-// Fills out.near, in ascending order.
+// Fills out.near, in ascending order. Shapes that fly apart at any speed are near many others; the lists grow for them.
 template <class Real>
 REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Contacts<Real>& out) {
   out.near.count = 0;
@@ -99,29 +101,26 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     for (int s = 0; s < model.nswept; ++s) near.lane_boxes[s] = box_of_lane(near.boxes[model.swept[s]], lane);
     int found = 0;
+    const auto add = [&](std::int64_t pair) {
+      near.lane_list.keep(found, found + 1)[found] = pair;
+      ++found;
+    };
     const auto take = [&](int i, int j) {
       const int a = model.swept[i], b = model.swept[j];
-      if (!has_unlisted_pairs(model))
-        return visit_pairs_of(model, a, b, [&](int pair) { near.lane_list[found++] = pair; });
+      if (!has_unlisted_pairs(model)) return visit_pairs_of(model, a, b, add);
       if (!may_touch(model, a, b)) return;
-      expect_room("near pairs of shapes", found + 1, near_pair_capacity(model));
-      near.lane_list[found++] = pair_key(a, b);
+      const RankedPair pair = in_order(model, a, b);
+      add(pair_rank(model, pair.geom_a, pair.geom_b));
     };
     sweep_groups(near.lane_boxes, model.swept_begin, model.nswept_group, near.order, near.scratch,
                  near.group_boxes, near.sorted_boxes, take);
-    detail::merge_sort(near.lane_list, near.merged, found,
+    std::int64_t* const lane_list = near.lane_list.data();
+    detail::merge_sort(lane_list, near.merged.at_least(found), found,
                        [](std::int64_t a, std::int64_t b) { return a < b; });
-    if (lane == 0) {
-      near.count = found;
-      for (int k = 0; k < found; ++k) near.list[k] = near.lane_list[k];
-      continue;
-    }
-    expect_room("near pairs of shapes", near.count + found,
-                has_unlisted_pairs(model) ? near_pair_capacity(model) : near.count + found);
-    near.count = merge_ascending(near.list, near.count, near.lane_list, found, near.merged);
-    std::int64_t* const kept = near.list;
-    near.list = near.merged;
-    near.merged = kept;
+    const std::size_t both = near.count + found, most = near_pair_capacity(model);
+    near.count = merge_ascending(near.list.data(), near.count, lane_list, found,
+                                 near.merged.at_least(both < most ? both : most));
+    std::swap(near.list, near.merged);
   }
 }
 
@@ -133,23 +132,27 @@ REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Re
   return overlap(contacts.near.boxes[candidate.geom_a], contacts.near.boxes[candidate.geom_b]);
 }
 
-// Calls visit(pointer to the first candidate) for each pair to look at, in the model's order; unlisted pairs come last.
+// Calls visit(pointer to the first candidate) for each pair to look at, in the order of pair_rank, whether it is listed or not.
 template <class Real, class Visit>
 REVOLUTE_HD void visit_near_pairs(const Model& model, Contacts<Real>& contacts, const Visit& visit) {
-  const std::int64_t* near = contacts.near.list;
-  if (has_unlisted_pairs(model)) {
-    for (int i = 0; i < model.nalways; ++i) visit(model.candidates + model.always[i]);
-    contacts.near.made_count = 0;
-    for (int j = 0; j < contacts.near.count; ++j) {
-      Candidate* const made = contacts.near.made + contacts.near.made_count;
-      contacts.near.made_count += make_candidates(model, int(near[j] >> 32), int(near[j] & 0xffffffff), made);
-      visit(made);
+  NearPairs<Real>& pairs = contacts.near;
+  const std::int64_t* const near = pairs.list.data();
+  const bool unlisted = has_unlisted_pairs(model);
+  pairs.made_count = pairs.found = 0;
+  const auto rank = [&](int always) {
+    const Candidate& first = model.candidates[always];
+    return unlisted ? pair_rank(model, first.geom_a, first.geom_b) : std::int64_t(always);
+  };
+  for (int i = 0, j = 0; i < model.nalways || j < pairs.count;) {
+    const bool swept = i == model.nalways || (j < pairs.count && near[j] < rank(model.always[i]));
+    if (!swept || !unlisted) {
+      visit(model.candidates + (swept ? int(near[j++]) : model.always[i++]));
+      continue;
     }
-    return;
-  }
-  for (int i = 0, j = 0; i < model.nalways || j < contacts.near.count;) {
-    const bool swept = i == model.nalways || (j < contacts.near.count && near[j] < model.always[i]);
-    visit(model.candidates + (swept ? int(near[j++]) : model.always[i++]));
+    Candidate* const made = pairs.made + pairs.made_count;
+    const int slots = make_candidates(model, ranked_pair(near[j++]), made), before = contacts.count;
+    visit(made);
+    if (contacts.count > before) pairs.made_count += slots;
   }
 }
 

@@ -123,6 +123,27 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   }
 }
 
+// The degrees of freedom that move either shape. Those of an unlisted pair are found, once for all of its points.
+template <class Real>
+REVOLUTE_HD RowPath contact_path(const Model& model, Contacts<Real>& contacts, const Candidate& candidate) {
+  if (candidate.path >= 0) return row_path(model, candidate.path);
+  if (contacts.count > 0) {
+    const Contact<Real>& last = contacts.list[contacts.count - 1];
+    if (last.candidate->geom_a == candidate.geom_a && last.candidate->geom_b == candidate.geom_b)
+      return last.path;
+  }
+  int* const dofs = contacts.near.found_dofs + contacts.near.found;
+  RowPath out = {0, dofs};
+  for (int a = moved_link(candidate.link_a), b = moved_link(candidate.link_b); a >= 0 || b >= 0;) {
+    const int k = a > b ? a : b;
+    dofs[out.count++] = k;
+    if (a == k) a = model.dofs[k].parent;
+    if (b == k) b = model.dofs[k].parent;
+  }
+  contacts.near.found += out.count;
+  return out;
+}
+
 // Adds the contact to the list if (1) holds in any environment. `present` is 0 if the slot holds no contact. A "far
 // away" place would not do instead: an environment that blows up could reach it, but only when neighbours keep the slot.
 template <class Real>
@@ -151,7 +172,9 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
     if (any(foreseen))
       contact.active = contact.active & paths_meet(model, kin, V_free, h, candidate, foreseen);
   }
-  if (any(contact.active)) ++out.count;
+  if (!any(contact.active)) return;
+  contact.path = contact_path(model, out, candidate);
+  ++out.count;
 }
 
 // Adds the points of a pair that are kept as touches, per environment. `counts` has the number of points per environment;
@@ -287,7 +310,7 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
   broad_phase(model, kin, out);
   visit_near_pairs(model, out, [&](const Candidate* first) {
     if (has_unlisted_pairs(model))
-      expect_room("contacts", std::size_t(out.count) + first->slots, contact_capacity(model));
+      expect_room(std::size_t(out.count) + first->slots, contact_capacity(model));
     const Pair pair = first->pair;
     if (pair == Pair::plane_convex || pair == Pair::convex_convex)
       consider_convex(model, kin, V_free, h, first, out);

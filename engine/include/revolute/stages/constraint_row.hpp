@@ -19,7 +19,7 @@ struct RowOrigin {
   RowSource source;
   int index;  // place among the constraints of its kind; contact: place in the list of contacts
   int component;
-  int path;
+  RowPath path;
   int y;  // offset of the row's entries along its path
 };
 

@@ -8,12 +8,18 @@
 // Not differentiated: the set of active rows.
 #pragma once
 
+#include "revolute/growing_array.hpp"
 #include "revolute/stages/rows/contact.hpp"
 #include "revolute/stages/rows/dry_friction.hpp"
 #include "revolute/stages/rows/equality.hpp"
 #include "revolute/stages/rows/limit.hpp"
 
 namespace revolute {
+
+// The one or two trees that a constraint moves; second is -1 for one.
+struct GroupTrees {
+  int first, second;
+};
 
 template <class Real>
 struct ConstraintRows {
@@ -26,18 +32,26 @@ struct ConstraintRows {
   int* group_row;  // first row of each group, -1 for no rows
   // scratch: the island of each tree; the groups of each island, as a list from first to last
   int *tree_island, *group_island, *island_first, *island_last, *group_next;
+  // scratch: the trees of each group; the groups of each tree, from tree_begin[tree] on
+  GroupTrees* group_trees;
+  int *tree_begin, *tree_groups;
+  GrowingArray<RowRange> coupled;  // of all rows
 
-  ConstraintRows(const Model& model, Arena& arena) : count(0) {
+  ConstraintRows(const Model& model, Arena& arena)
+      : count(0), coupled(capacity(model) * capacity(model), arena) {
     const std::size_t rows = capacity(model);
     origin = arena.take<RowOrigin>(rows);
     solver = arena.take<SolverRow>(rows);
     J = arena.take<RowJacobian<Real>>(rows);
     b = arena.take<Real>(rows);
     bound = arena.take<Real>(rows);
-    const std::size_t groups = model.nequality + model.nv + model.nlimit + model.ncandidate;
+    const std::size_t groups = model.nequality + model.nv + model.nlimit + contact_capacity(model);
     group_row = arena.take<int>(groups);
     for (int** array : {&tree_island, &island_first, &island_last}) *array = arena.take<int>(model.ntree);
     for (int** array : {&group_island, &group_next}) *array = arena.take<int>(groups);
+    group_trees = arena.take<GroupTrees>(groups);
+    tree_begin = arena.take<int>(std::size_t(model.ntree) + 1);
+    tree_groups = arena.take<int>(2 * groups);
   }
   // Number of entries of the islands' blocks in a matrix of rows.
   REVOLUTE_HD std::size_t matrix_entries() const {
@@ -47,23 +61,25 @@ struct ConstraintRows {
   }
   // Number of rows, and of entries along their paths, when everything is active at once.
   static std::size_t capacity(const Model& model) {
-    return total(model, [](const Path&) { return 1; });
+    return total(model, [](int) { return 1; });
   }
   static std::size_t path_entries(const Model& model) {
-    return total(model, [](const Path& path) { return path.count; });
+    return total(model, [](int length) { return length; });
   }
 
  private:
   template <class Count>
   static std::size_t total(const Model& model, Count count) {
+    if (model.contact_model != ContactModel::hard) return 0;
     std::size_t sum = 0;
+    const auto of_path = [&](int path) { return std::size_t(count(model.paths[path].count)); };
     for (int i = 0; i < model.nequality; ++i)
-      sum += std::size_t(equality_rows(model.equalities[i])) * count(model.paths[model.equalities[i].path]);
-    for (int k = 0; k < model.nv && model.dry_friction; ++k) sum += count(model.paths[model.dof_paths[k]]);
-    for (int i = 0; i < model.nlimit; ++i) sum += count(model.paths[model.limits_list[i].path]);
+      sum += equality_rows(model.equalities[i]) * of_path(model.equalities[i].path);
+    for (int k = 0; k < model.nv && model.dry_friction; ++k) sum += of_path(model.dof_paths[k]);
+    for (int i = 0; i < model.nlimit; ++i) sum += of_path(model.limits_list[i].path);
     for (int i = 0; i < model.ncandidate; ++i)
-      sum += std::size_t(model.candidates[i].condim) * count(model.paths[model.candidates[i].path]);
-    return sum;
+      sum += model.candidates[i].condim * of_path(model.candidates[i].path);
+    return sum + unlisted_contact_capacity(model) * model.unlisted_condim * count(model.longest_support);
   }
 };
 
@@ -77,7 +93,7 @@ struct ConstraintRowsCotangent {
       : J(arena.take<RowJacobianCotangent<Bar>>(ConstraintRows<Bar>::capacity(model))),
         b(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
         bound(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
-        contacts(arena.take<ContactCotangent<Bar>>(model.ncandidate)) {}
+        contacts(arena.take<ContactCotangent<Bar>>(contact_capacity(model))) {}
 
   template <class Real>
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
@@ -97,36 +113,42 @@ REVOLUTE_HD inline int find_island(const int* parent, int tree) {
   return tree;
 }
 // A tree that a path touches; join_trees has put all trees of the path in one island.
-REVOLUTE_HD inline int path_tree(const Model& model, int path) {
-  const Path& p = model.paths[path];
-  return p.count ? model.dofs[model.path_dofs[p.first]].tree : -1;
+REVOLUTE_HD inline int path_tree(const Model& model, const RowPath& path) {
+  return path.count ? model.dofs[path.dofs[0]].tree : -1;
 }
-REVOLUTE_HD inline void join_trees(const Model& model, int path, int* parent) {
-  const Path& p = model.paths[path];
-  for (int i = 1; i < p.count; ++i) {
-    const int a = find_island(parent, model.dofs[model.path_dofs[p.first + i - 1]].tree);
-    const int b = find_island(parent, model.dofs[model.path_dofs[p.first + i]].tree);
+REVOLUTE_HD inline void join_trees(const Model& model, const RowPath& path, int* parent) {
+  for (int i = 1; i < path.count; ++i) {
+    const int a = find_island(parent, model.dofs[path.dofs[i - 1]].tree);
+    const int b = find_island(parent, model.dofs[path.dofs[i]].tree);
     if (a < b) parent[b] = a;
     if (b < a) parent[a] = b;
   }
+}
+// A path descends in numbers, and so in trees.
+REVOLUTE_HD inline GroupTrees trees_of(const Model& model, const RowPath& path) {
+  const int first = path_tree(model, path), last = model.dofs[path.dofs[path.count - 1]].tree;
+  return {first, last == first ? -1 : last};
 }
 
 // A group is one constraint of one kind; its rows are consecutive.
 struct RowGroup {
   RowSource source;
-  int index, path, rows;
+  int index;
+  RowPath path;
+  int rows;
 };
 template <class Real>
 REVOLUTE_HD inline RowGroup row_group(const Model& model, const Contacts<Real>& contacts, int g) {
   if (g < model.nequality)
-    return {RowSource::equality, g, model.equalities[g].path, equality_rows(model.equalities[g])};
+    return {RowSource::equality, g, row_path(model, model.equalities[g].path),
+            equality_rows(model.equalities[g])};
   g -= model.nequality;
-  if (g < model.nv) return {RowSource::dry_friction, g, model.dof_paths[g], 1};
+  if (g < model.nv) return {RowSource::dry_friction, g, row_path(model, model.dof_paths[g]), 1};
   g -= model.nv;
-  if (g < model.nlimit) return {RowSource::limit, g, model.limits_list[g].path, 1};
+  if (g < model.nlimit) return {RowSource::limit, g, row_path(model, model.limits_list[g].path), 1};
   g -= model.nlimit;
-  const Candidate& candidate = *contacts.list[g].candidate;
-  return {RowSource::contact, g, candidate.path, candidate.condim};
+  const Contact<Real>& contact = contacts.list[g];
+  return {RowSource::contact, g, contact.path, contact.candidate->condim};
 }
 template <class Real>
 REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>& parameters,
@@ -141,7 +163,7 @@ REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>
       return any(may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free)));
     }
     default:
-      return model.paths[group.path].count > 0;
+      return group.path.count > 0;
   }
 }
 
@@ -191,6 +213,77 @@ REVOLUTE_HD void list_islands(const Model& model, const Parameters<Real>& parame
   }
 }
 
+// Islands of more rows than this keep lists of coupled rows.
+constexpr int most_dense_rows = 48;
+
+// Lists the groups of large islands by tree. Returns the most ranges that their rows may need.
+template <class Real>
+REVOLUTE_HD std::size_t list_tree_groups(const Model& model, const Contacts<Real>& contacts, int groups,
+                                         ConstraintRows<Real>& out) {
+  int* const begin = out.tree_begin;
+  for (int t = 0; t <= model.ntree; ++t) begin[t] = 0;
+  const auto visit = [&](const auto& of_tree) {
+    for (int g = 0; g < groups; ++g) {
+      if (out.group_row[g] < 0) continue;
+      const SolverRow& row = out.solver[out.group_row[g]];
+      if (row.end - row.begin <= most_dense_rows) continue;
+      const GroupTrees trees = out.group_trees[g];
+      of_tree(g, trees.first);
+      if (trees.second >= 0) of_tree(g, trees.second);
+    }
+  };
+  for (int g = 0; g < groups; ++g)
+    if (out.group_row[g] >= 0) out.group_trees[g] = trees_of(model, row_group(model, contacts, g).path);
+  visit([&](int, int tree) { ++begin[tree + 1]; });
+  std::size_t most = 0;
+  for (int t = 0; t < model.ntree; ++t) {
+    most += std::size_t(begin[t + 1]) * begin[t + 1];
+    begin[t + 1] += begin[t];
+  }
+  visit([&](int g, int tree) { out.tree_groups[begin[tree]++] = g; });
+  for (int t = model.ntree; t > 0; --t) begin[t] = begin[t - 1];
+  begin[0] = 0;
+  return most;
+}
+
+// Lists, for the rows of large islands, the rows with a tree in common.
+template <class Real>
+REVOLUTE_HD void couple_rows(const Model& model, const Contacts<Real>& contacts, int groups,
+                             ConstraintRows<Real>& out) {
+  bool large = false;
+  for (int r = 0; r < out.count; r = out.solver[r].end)
+    large = large || out.solver[r].end - out.solver[r].begin > most_dense_rows;
+  if (!large || model.ntree < 2) return;
+  RowRange* next = out.coupled.at_least(list_tree_groups(model, contacts, groups, out));
+  for (int g = 0; g < groups; ++g) {
+    if (out.group_row[g] < 0) continue;
+    const int first = out.group_row[g], island = out.solver[first].begin;
+    if (out.solver[first].end - island <= most_dense_rows) continue;
+    const GroupTrees trees = out.group_trees[g];
+    const RowRange* const ranges = next;
+    // merge the groups of both trees; rows ascend with groups within an island
+    const int second = trees.second < 0 ? trees.first : trees.second;
+    int i = out.tree_begin[trees.first], j = out.tree_begin[second];
+    const int i_end = out.tree_begin[trees.first + 1], j_end = out.tree_begin[second + 1];
+    while (i < i_end || j < j_end) {
+      const int of_i = i < i_end ? out.tree_groups[i] : groups,
+                of_j = j < j_end ? out.tree_groups[j] : groups;
+      const int other = of_i < of_j ? of_i : of_j;
+      if (of_i == other) ++i;
+      if (of_j == other) ++j;
+      const int begin = out.group_row[other] - island, end = begin + row_group(model, contacts, other).rows;
+      if (next > ranges && next[-1].end == begin)
+        next[-1].end = end;
+      else
+        *next++ = {begin, end};
+    }
+    for (int r = first; r < first + row_group(model, contacts, g).rows; ++r) {
+      out.solver[r].coupled = ranges;
+      out.solver[r].ncoupled = int(next - ranges);
+    }
+  }
+}
+
 template <class Real>
 REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& parameters,
                                  const RowContext<Real>& at, const Contacts<Real>& contacts,
@@ -210,12 +303,12 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
         const int r = out.count++;
         out.origin[r] = {group.source, group.index, component, group.path, entries};
         const RowValues<Real> row = make_row(model, parameters, at, contacts, out.origin[r]);
-        out.solver[r] = {row.kind, first, 0, 0, 0};
+        out.solver[r] = {row.kind, first, 0, 0, 0, nullptr, 0};
         out.J[r] = row.J;
         out.b[r] = row_times(row.J, at.v_free, at.V_free) + row.bias;  // (1)
         out.bound[r] = row.bound;
         out.any_bounce = out.any_bounce || row.bounces;
-        entries += model.paths[group.path].count;
+        entries += group.path.count;
       }
     }
     for (int r = begin; r < out.count; ++r) {
@@ -225,6 +318,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
       A_size += out.count - begin;
     }
   }
+  couple_rows(model, contacts, groups, out);
 }
 
 // --- adjoint ------------------------------------------------------------------------------------------------------------

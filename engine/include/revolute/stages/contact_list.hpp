@@ -8,6 +8,7 @@
 #include "revolute/collision/segment.hpp"
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sweep_and_prune.hpp"
+#include "revolute/growing_array.hpp"
 #include "revolute/stages/link_points.hpp"
 
 namespace revolute {
@@ -15,6 +16,7 @@ namespace revolute {
 template <class Real>
 struct Contact {
   const Candidate* candidate;
+  RowPath path;  // hard: degrees of freedom that move either shape
   MaskOf<Real> active;
   MaskOf<Real> near;  // mujoco: active, or within the gap of a pair with adhesion
   Real gap;
@@ -58,28 +60,35 @@ struct SweptBox {
 template <class Real>
 struct NearPairs {
   int count;
-  // pairs that may touch in some environment, ascending: first candidates, or keys of unlisted pairs
-  std::int64_t* list;
+  // pairs that may touch in some environment, ascending: first candidates, or ranks of unlisted pairs (pair_rank)
+  GrowingArray<std::int64_t> list;
   SweptBox<Real>* boxes;                              // [ngeom]
   WorldBox *lane_boxes, *group_boxes, *sorted_boxes;  // [nswept]
   int *order, *scratch;                               // [nswept]
-  std::int64_t *lane_list, *merged;
-  Candidate* made;  // of unlisted pairs in this step
+  GrowingArray<std::int64_t> lane_list, merged;
+  Candidate* made;  // of unlisted pairs with contacts in this step
   int made_count;
+  int *found_dofs, found;  // hard: paths of contacts of such pairs, and the length of all
 
   NearPairs(const Model& model, Arena& arena)
       : count(0),
-        list(arena.take<std::int64_t>(near_pair_capacity(model))),
+        list(near_pair_capacity(model), arena),
         boxes(arena.take<SweptBox<Real>>(model.nswept ? model.ngeom : 0)),
         lane_boxes(arena.take<WorldBox>(model.nswept)),
         group_boxes(arena.take<WorldBox>(model.nswept)),
         sorted_boxes(arena.take<WorldBox>(model.nswept)),
         order(arena.take<int>(model.nswept)),
         scratch(arena.take<int>(model.nswept)),
-        lane_list(arena.take<std::int64_t>(near_pair_capacity(model))),
-        merged(arena.take<std::int64_t>(near_pair_capacity(model))),
-        made(arena.take<Candidate>(has_unlisted_pairs(model) ? most_slots * near_pair_capacity(model) : 0)),
-        made_count(0) {}
+        lane_list(near_pair_capacity(model), arena),
+        merged(near_pair_capacity(model), arena),
+        // room for a pair more, which is then found to have no contact
+        made(arena.take<Candidate>(
+            has_unlisted_pairs(model) ? most_slots * (unlisted_contact_capacity(model) + 1) : 0)),
+        made_count(0),
+        found_dofs(arena.take<int>(model.contact_model == ContactModel::hard
+                                       ? unlisted_contact_capacity(model) * model.longest_support
+                                       : 0)),
+        found(0) {}
 };
 
 template <class Real>

@@ -59,28 +59,22 @@ struct DelassusCotangent {
 
   template <class Real>
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows) {
-    const std::size_t size = rows.matrix_entries();
-    A = A_memory.at_least(size);
-    for (std::size_t i = 0; i < size; ++i) A[i] = Bar(0);
+    A = A_memory.at_least(rows.matrix_entries());
+    for (int r = 0; r < rows.count; ++r) {
+      Bar* const row = A + rows.solver[r].A;
+      for_coupled(rows.solver[r], [&](int j) { row[j] = Bar(0); });
+    }
   }
 };
-
-// A row's path, from leaf to root.
-struct RowPath {
-  int count;
-  const int* dofs;
-};
-REVOLUTE_HD inline RowPath row_path(const Model& model, const RowOrigin& origin) {
-  const Path& path = model.paths[origin.path];
-  return {path.count, model.path_dofs + path.first};
-}
 
 // Number of rows from `first` on that can be taken together: rows_together or 1.
 template <class Real>
 REVOLUTE_HD inline int rows_on_path(const ConstraintRows<Real>& rows, int first) {
   if (first + rows_together > rows.count) return 1;
+  const RowPath& path = rows.origin[first].path;
   for (int c = 1; c < rows_together; ++c)
-    if (rows.origin[first + c].path != rows.origin[first].path) return 1;
+    if (rows.origin[first + c].path.dofs != path.dofs || rows.origin[first + c].path.count != path.count)
+      return 1;
   return rows_together;
 }
 // Calls visit(count, r) for the rows begin ... end - 1; `count`, a constant, is the number of rows taken together from r on.
@@ -95,12 +89,23 @@ REVOLUTE_HD inline void for_rows_on_paths(const ConstraintRows<Real>& rows, int 
       visit(std::integral_constant<int, 1>{}, r);
   }
 }
+// The same for the rows from `first` on that are coupled to row s.
+template <class Real, class Visit>
+REVOLUTE_HD inline void for_coupled_rows(const ConstraintRows<Real>& rows, int s, int first,
+                                         const Visit& visit) {
+  const SolverRow& row = rows.solver[s];
+  if (!row.coupled) return for_rows_on_paths(rows, first, row.end, visit);
+  for (int i = 0; i < row.ncoupled; ++i) {
+    const int begin = row.begin + row.coupled[i].begin, end = row.begin + row.coupled[i].end;
+    for_rows_on_paths(rows, begin > first ? begin : first, end, visit);
+  }
+}
 
 // (2) for `Count` rows on the same path
 template <int Count, class Real>
 REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                         const ConstraintRows<Real>& rows, int first, Delassus<Real>& out) {
-  const RowPath path = row_path(model, rows.origin[first]);
+  const RowPath path = rows.origin[first].path;
   for (int i = 0; i < path.count; ++i)
     for (int c = 0; c < Count; ++c) {
       out.node[path.dofs[i] * Count + c] = zero_force<Real>();
@@ -131,7 +136,7 @@ REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const F
 template <int R, int S, class Real>
 REVOLUTE_HD void fill_block(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
                             Delassus<Real>& out) {
-  const RowPath path = row_path(model, rows.origin[r]);
+  const RowPath path = rows.origin[r].path;
   Real sum[R][S];
   for (int a = 0; a < R; ++a)
     for (int b = 0; b < S; ++b) sum[a][b] = Real(0);
@@ -152,11 +157,11 @@ REVOLUTE_HD void fill_block(const Model& model, const ConstraintRows<Real>& rows
 template <int Count, class Real>
 REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
                         int s, Delassus<Real>& out) {
-  const RowPath path = row_path(model, rows.origin[s]);
+  const RowPath path = rows.origin[s].path;
   for (int i = 0; i < path.count; ++i)
     for (int b = 0; b < Count; ++b)
       out.dense[path.dofs[i] * Count + b] = out.Y[rows.origin[s + b].y + i] * factors.D_inverse[path.dofs[i]];
-  for_rows_on_paths(rows, s, rows.solver[s].end, [&](auto count, int r) {
+  for_coupled_rows(rows, s, s, [&](auto count, int r) {
     fill_block<decltype(count)::value, Count>(model, rows, r, s, out);
   });
   for (int b = 0; b < Count; ++b)
@@ -185,7 +190,7 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
                                  SolveScratch<Real>& scratch) {
   for (int k = 0; k < model.nv; ++k) x[k] = Real(0);
   for (int r = 0; r < rows.count; ++r) {
-    const RowPath path = row_path(model, rows.origin[r]);
+    const RowPath path = rows.origin[r].path;
     for (int i = 0; i < path.count; ++i)
       x[path.dofs[i]] = multiply_add(at.Y[rows.origin[r].y + i], lambda[r], x[path.dofs[i]]);
   }
@@ -197,7 +202,7 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
 template <int R, int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
                               const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
-  const RowPath path_r = row_path(model, rows.origin[r]), path_s = row_path(model, rows.origin[s]);
+  const RowPath path_r = rows.origin[r].path, path_s = rows.origin[s].path;
   const int begin = rows.solver[s].begin;
   Bar weight[R][S];
   for (int a = 0; a < R; ++a)
@@ -220,7 +225,7 @@ REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& ro
 template <int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bars(const Model& model, const ConstraintRows<Real>& rows, int s,
                                const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
-  for_rows_on_paths(rows, rows.solver[s].begin, rows.solver[s].end, [&](auto count, int r) {
+  for_coupled_rows(rows, s, rows.solver[s].begin, [&](auto count, int r) {
     add_to_Y_bar<decltype(count)::value, S>(model, rows, r, s, at, bar);
   });
 }
@@ -231,12 +236,12 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
                            const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
                            FactorsCotangent<Bar>& factors_bar) {
   for (int r = 0; r < rows.count; ++r)
-    for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Bar(0);
+    for (int i = 0; i < rows.origin[r].path.count; ++i) bar.Y[rows.origin[r].y + i] = Bar(0);
   for_rows_on_paths(rows, 0, rows.count, [&](auto count, int s) {
     add_to_Y_bars<decltype(count)::value>(model, rows, s, at, bar);
   });
   for (int r = 0; r < rows.count; ++r) {
-    const RowPath path = row_path(model, rows.origin[r]);
+    const RowPath path = rows.origin[r].path;
     for (int i = 0; i < path.count; ++i) {
       const int k = path.dofs[i], y = rows.origin[r].y + i;
       bar.Y[y] *= factors.D_inverse[k];
@@ -251,7 +256,7 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
                                 const ConstraintRows<Real>& rows, int first, const Delassus<Real>& at,
                                 const DelassusCotangent<Bar>& bar, ConstraintRowsCotangent<Bar>& rows_bar,
                                 FactorsCotangent<Bar>& factors_bar, KinematicsCotangent<Bar>& kin_bar) {
-  const RowPath path = row_path(model, rows.origin[first]);
+  const RowPath path = rows.origin[first].path;
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
     const Real D_inverse = factors.D_inverse[k];

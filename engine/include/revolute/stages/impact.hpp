@@ -71,12 +71,11 @@ REVOLUTE_HD inline int lane_island(const Impact<Real>& impact, int tree, int lan
   return tree;
 }
 template <class Real>
-REVOLUTE_HD inline void join_in_lanes(const Model& model, int path, MaskOf<Real> mask, Impact<Real>& out) {
-  const Path& p = model.paths[path];
+REVOLUTE_HD inline void join_in_lanes(const Model& model, const RowPath& path, MaskOf<Real> mask,
+                                      Impact<Real>& out) {
   const int lanes = Width<Real>::value;
-  for (int i = 1; i < p.count; ++i) {
-    const int tree_a = model.dofs[model.path_dofs[p.first + i - 1]].tree,
-              tree_b = model.dofs[model.path_dofs[p.first + i]].tree;
+  for (int i = 1; i < path.count; ++i) {
+    const int tree_a = model.dofs[path.dofs[i - 1]].tree, tree_b = model.dofs[path.dofs[i]].tree;
     if (tree_a == tree_b) continue;
     for (int lane = 0; lane < lanes; ++lane) {
       if (!get_lane(mask, lane)) continue;
@@ -93,9 +92,10 @@ REVOLUTE_HD void find_lane_islands(const Model& model, const Contacts<Real>& con
     for (int lane = 0; lane < lanes; ++lane) out.island[t * lanes + lane] = t;
   if (model.ntree < 2) return;
   const MaskOf<Real> all_lanes = less(Real(0), Real(1));
-  for (int i = 0; i < model.nequality; ++i) join_in_lanes(model, model.equalities[i].path, all_lanes, out);
+  for (int i = 0; i < model.nequality; ++i)
+    join_in_lanes(model, row_path(model, model.equalities[i].path), all_lanes, out);
   for (int c = 0; c < contacts.count; ++c)
-    join_in_lanes(model, contacts.list[c].candidate->path, contacts.list[c].active, out);
+    join_in_lanes(model, contacts.list[c].path, contacts.list[c].active, out);
 }
 // Sums the trees' numbers over each island; the sum is stored at its first tree.
 template <class Real, class Bar>
@@ -130,7 +130,7 @@ REVOLUTE_HD void for_impacts(const Model& model, const Parameters<Real>& paramet
   for (int c = 0; c < contacts.count; ++c) {
     const Contact<Real>& contact = contacts.list[c];
     const Candidate& candidate = *contact.candidate;
-    if (model.paths[candidate.path].count == 0) continue;
+    if (contact.path.count == 0) continue;
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     Bounce<Real> hit;
     const Real t = time_of_impact(parameters, at, contact, J, hit);

@@ -1,6 +1,6 @@
-// Friction and softness of a pair of shapes in the contact model "mujoco", from those of its geoms by MuJoCo's rules.
+// Friction of a pair of shapes, and in the contact model "mujoco" its softness, from those of its geoms by MuJoCo's rules.
 //
-//   friction: the larger of the two, or that of the geom with priority; at least 1e-5                       (1)
+//   friction: the larger of the two, or that of the geom with priority; in "mujoco" at least 1e-5           (1)
 //   solimp:   w a + (1 - w) b                                                                               (2)
 //   solref:   as (2); with equal priorities and one of the two in direct form, the smaller numbers               (3)
 // A pair that the file names has its own numbers, which are constants. If the two frictions are equal, each gets half of the
@@ -25,7 +25,8 @@ struct FrictionShares {
   Real a, b, friction;
 };
 template <class Real>
-REVOLUTE_HD FrictionShares<Real> friction_shares(const PairMixing& mixing, const Real& a, const Real& b) {
+REVOLUTE_HD FrictionShares<Real> friction_shares(const PairMixing& mixing, const Real& a, const Real& b,
+                                                 double smallest) {
   FrictionShares<Real> out = {Real(double(mixing.from_a)), Real(double(mixing.from_b)), Real(0)};
   if (mixing.from_a && mixing.from_b) {
     out.a = select(less(b, a), Real(1), select(less(a, b), Real(0), Real(0.5)));
@@ -34,8 +35,8 @@ REVOLUTE_HD FrictionShares<Real> friction_shares(const PairMixing& mixing, const
   } else {
     out.friction = mixing.from_a ? a : b;
   }
-  const auto least = less(out.friction, Real(least_friction));
-  out.friction = select(least, Real(least_friction), out.friction);
+  const auto least = less(out.friction, Real(smallest));
+  out.friction = select(least, Real(smallest), out.friction);
   out.a = select(least, Real(0), out.a);
   out.b = select(least, Real(0), out.b);
   return out;
@@ -49,6 +50,29 @@ REVOLUTE_HD MaskOf<Real> mixes_solref(const PairMixing& mixing, const Real& a, c
 }
 
 }  // namespace detail
+
+// (1) for one of the five coefficients, in the hard contact model.
+template <class Real>
+REVOLUTE_HD inline Real pair_friction(const Model& model, const Parameters<Real>& parameters,
+                                      const Candidate& candidate, int coefficient) {
+  if (candidate.mixing.own >= 0) return Real(model.own_softness[candidate.mixing.own].friction[coefficient]);
+  const Real* const column = parameters.geom_friction + friction_column(coefficient);
+  return detail::friction_shares(candidate.mixing, column[3 * candidate.geom_a], column[3 * candidate.geom_b],
+                                 0.0)
+      .friction;
+}
+template <class Real, class Bar>
+REVOLUTE_HD inline void pair_friction_adjoint(const Parameters<Real>& parameters, const Candidate& candidate,
+                                              int coefficient, const Bar& friction_bar,
+                                              Parameters<Bar>& parameters_bar) {
+  if (candidate.mixing.own >= 0) return;
+  const int at_a = 3 * candidate.geom_a + friction_column(coefficient),
+            at_b = 3 * candidate.geom_b + friction_column(coefficient);
+  const detail::FrictionShares<Real> shares = detail::friction_shares(
+      candidate.mixing, parameters.geom_friction[at_a], parameters.geom_friction[at_b], 0.0);
+  parameters_bar.geom_friction[at_a] += shares.a * friction_bar;
+  parameters_bar.geom_friction[at_b] += shares.b * friction_bar;
+}
 
 template <class Real>
 REVOLUTE_HD PairSoftness<Real> pair_softness(const Model& model, const Parameters<Real>& parameters,
@@ -65,7 +89,8 @@ REVOLUTE_HD PairSoftness<Real> pair_softness(const Model& model, const Parameter
   const int a = candidate.geom_a, b = candidate.geom_b;
   for (int i = 0; i < 5; ++i) {
     const Real* const column = parameters.geom_friction + friction_column(i);
-    out.friction[i] = detail::friction_shares(mixing, column[3 * a], column[3 * b]).friction;  // (1)
+    out.friction[i] =
+        detail::friction_shares(mixing, column[3 * a], column[3 * b], least_friction).friction;  // (1)
   }
   const Real w(mixing.weight_a), rest(1.0 - mixing.weight_a);
   for (int i = 0; i < 5; ++i)
@@ -87,8 +112,8 @@ REVOLUTE_HD void pair_softness_adjoint(const Parameters<Real>& parameters, const
   const int a = candidate.geom_a, b = candidate.geom_b;
   for (int i = 0; i < 5; ++i) {
     const int at_a = 3 * a + friction_column(i), at_b = 3 * b + friction_column(i);
-    const detail::FrictionShares<Real> shares =
-        detail::friction_shares(mixing, parameters.geom_friction[at_a], parameters.geom_friction[at_b]);
+    const detail::FrictionShares<Real> shares = detail::friction_shares(
+        mixing, parameters.geom_friction[at_a], parameters.geom_friction[at_b], least_friction);
     parameters_bar.geom_friction[at_a] += shares.a * bar.friction[i];
     parameters_bar.geom_friction[at_b] += shares.b * bar.friction[i];
   }

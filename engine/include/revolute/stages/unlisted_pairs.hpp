@@ -1,6 +1,6 @@
-// Pairs of shapes that the model does not list, for the contact model "mujoco". MuJoCo's filters are applied to two shapes with
-// overlapping boxes, and the pair's candidates are made for this step. The number of pairs grows as the square of the number
-// of shapes, but few are ever near. Every model lists planes and the pairs that the file names.
+// Pairs of shapes that the model does not list. MuJoCo's filters are applied to two shapes with overlapping boxes, and the
+// pair's candidates are made for this step. The number of pairs grows as the square of the number of shapes, but few are ever
+// near. Every model lists planes and the pairs that the file names.
 #pragma once
 
 #include "revolute/model/pair_kinds.hpp"
@@ -20,6 +20,12 @@ REVOLUTE_HD inline bool contains(const std::int64_t* keys, int count, std::int64
   return begin < count && keys[begin] == key;
 }
 
+// The two shapes in the order in which pairs name them.
+REVOLUTE_HD inline RankedPair in_order(const Model& model, int one, int other) {
+  const Shape a = model.geoms[one].shape, b = model.geoms[other].shape;
+  return a < b || (a == b && one < other) ? RankedPair{one, other} : RankedPair{other, one};
+}
+
 REVOLUTE_HD inline bool may_touch(const Model& model, int one, int other) {
   const GeomFilter &a = model.geom_filters[one], &b = model.geom_filters[other];
   if (!((a.contype & b.conaffinity) || (b.contype & a.conaffinity)) || a.weld == b.weld ||
@@ -34,13 +40,12 @@ REVOLUTE_HD inline bool may_touch(const Model& model, int one, int other) {
 }
 
 // Makes the candidates of a pair, one for each point; returns their number.
-REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, Candidate* out) {
-  const bool ordered = model.geoms[one].shape < model.geoms[other].shape ||
-                       (model.geoms[one].shape == model.geoms[other].shape && one < other);
-  const int geom_a = ordered ? one : other, geom_b = ordered ? other : one;
+REVOLUTE_HD inline int make_candidates(const Model& model, const RankedPair& ranked, Candidate* out) {
+  const int geom_a = ranked.geom_a, geom_b = ranked.geom_b;
   const Geom &a = model.geoms[geom_a], &b = model.geoms[geom_b];
   const GeomFilter &filter_a = model.geom_filters[geom_a], &filter_b = model.geom_filters[geom_b];
-  const PairKind kind = mujoco_pair_kind(a.shape, b.shape);
+  const PairKind kind = model.contact_model == ContactModel::mujoco ? mujoco_pair_kind(a.shape, b.shape)
+                                                                    : hard_pair_kind(a.shape, b.shape);
   const int priority = filter_a.priority - filter_b.priority;
   Candidate candidate{};
   candidate.pair = kind.pair;
@@ -51,7 +56,7 @@ REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, C
   candidate.geom_b = geom_b;
   candidate.link_a = a.link;
   candidate.link_b = b.link;
-  candidate.support = -1;
+  candidate.path = candidate.support = -1;
   constexpr double least_mixing = 1e-15;  // MuJoCo's mjMINVAL
   const bool a_mixes = filter_a.mixing >= least_mixing, b_mixes = filter_b.mixing >= least_mixing;
   candidate.mixing.from_a = priority >= 0;

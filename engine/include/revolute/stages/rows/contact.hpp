@@ -1,7 +1,9 @@
 // Rows of a contact: normal, two sliding directions, and with condim 4 and 6 torsion about the normal and rolling.
 //   normal:   0 <= impulse, bias(gap), or that of an impact.
 //   A contact is reached at speed if its approach is faster than one step's acceleration and it closes within the step:
-//     v < 0,   |v| > h |a|,   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h            (1)
+//     v < 0,   |v| > h max(|a|, 0.1 m/s^2),   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h   (1)
+//   (Bodies that fall together have a = 0 between them. Without the second number, rounding of 1e-15 m/s in a stack at rest
+//   would count as an impact, at a time gap/|v| that means nothing.)
 //   The impact lies at the time t within the step (impact.hpp). With restitution e > 0 the bodies are faster by a t when they
 //   meet, and accelerate again after the impact. The step moves with its end velocity, so that it gets
 //     v+ = -e (v + a t) - a t                                                                  (2)
@@ -14,16 +16,12 @@
 #include "revolute/model/parameters.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/constraint_row.hpp"
+#include "revolute/stages/pair_softness.hpp"
 
 namespace revolute {
 
-// The axis of a rotational row, and its friction coefficient.
+// The axis of a rotational row.
 REVOLUTE_HD inline int rotation_axis(int component) { return component - 3; }
-template <class Real>
-REVOLUTE_HD inline Real& rotation_friction(const Parameters<Real>& parameters, const Candidate& candidate,
-                                           int component) {
-  return parameters.rotational_friction[2 * candidate.friction + (component == 3 ? 0 : 1)];
-}
 
 template <class Real>
 REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate,
@@ -46,6 +44,8 @@ REVOLUTE_HD inline Real contact_time(const Model& model, const RowContext<Real>&
   return at.impact_time ? at.impact_time[contact_tree(model, candidate)] : Real(0);
 }
 
+constexpr double least_acceleration = 0.1;  // of (1), in m/s^2
+
 // The impact of a contact's normal row.
 template <class Real>
 struct Bounce {
@@ -59,7 +59,8 @@ REVOLUTE_HD inline Bounce<Real> bounce(const RowContext<Real>& at, Real gap, con
   const Real free = row_times(J, at.v_free, at.V_free);
   out.before = row_times(J, at.qvel, at.kinematics->V);
   out.acceleration = (free - out.before) / at.h;
-  out.happens = less(out.before, -(at.h * abs(out.acceleration))) & less(gap + at.h * free, Real(0));  // (1)
+  const Real least = maximum(abs(out.acceleration), Real(least_acceleration));
+  out.happens = less(out.before, -(at.h * least)) & less(gap + at.h * free, Real(0));  // (1)
   return out;
 }
 
@@ -86,8 +87,7 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   row.bounces = false;
   row.kind = component == 0 ? RowKind::unilateral : RowKind::friction;
   if (component > 0) {
-    row.bound = component < 3 ? parameters.friction[candidate.friction]
-                              : rotation_friction(parameters, candidate, component);
+    row.bound = pair_friction(model, parameters, candidate, component - 1);
     return row;
   }
   const Bounce<Real> hit = bounce(at, contact.gap, row.J);
@@ -127,8 +127,8 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
                                      ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
                                      Force<Bar>* V_free_bar, Bar* time_bar, Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = *contact.candidate;
+  if (component > 0) pair_friction_adjoint(parameters, candidate, component - 1, bound_bar, parameters_bar);
   if (component >= 3) {
-    rotation_friction(parameters_bar, candidate, component) += bound_bar;
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;
     return;
   }
@@ -141,8 +141,6 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
     if (any(reached))
       bounce_adjoint(parameters, at, J, hit, time, select(reached, bias_bar, Bar(0)), J_bar, V_bar,
                      V_free_bar, time_bar[contact_tree(model, candidate)], parameters_bar);
-  } else {
-    parameters_bar.friction[candidate.friction] += bound_bar;
   }
   contact_bar.force_a[component] += J_bar.force_a;
   contact_bar.force_b[component] += J_bar.force_b;
