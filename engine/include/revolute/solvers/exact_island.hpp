@@ -360,6 +360,17 @@ struct ExactIsland {
       }
     }
   }
+  // Sets the states and e at a solution x of A + R: a row sticks if the velocity b + A x that compliance leaves asks for no
+  // more than its bound. (Its impulse alone does not tell: on the disc it may stick or slide.)
+  void classify_compliant() {
+    velocities(x, w);
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind == RowKind::friction) radii[r] = std::max(radius(r, size, x), 0.0);
+      for (int i = r; i < r + size; ++i) trial[i] = w[i] - R[i] * x[i];
+    }
+    law(trial, next);
+  }
   // Fills `trial` with the impulses at which (4), linearized at x, is least; w and the states must belong to x, `next` to law(w).
   void compliant_target() {
     std::fill(K, K + std::size_t(n) * n, 0.0);
@@ -499,7 +510,10 @@ struct ExactIsland {
       find_compliance();
       add_compliance();
     }
-    classify();
+    if (compliant)
+      classify_compliant();
+    else
+      classify();
     velocities(x, w);
     linearize();
   }
