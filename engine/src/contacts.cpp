@@ -41,7 +41,7 @@ struct StepAt {
         qvel_next(arena.take<double>(velocities(model))) {}
 };
 
-std::vector<ContactRecord> soft_forces(const Model& model, const SoftStage<double>& stage) {
+std::vector<ContactRecord> soft_forces(const SoftStage<double>& stage) {
   std::vector<ContactRecord> out;
   for (int c = 0; c < stage.contacts.count; ++c) out.push_back(record(stage.contacts.list[c]));
   for (int i = 0; i < stage.constraints.count; ++i) {
@@ -79,7 +79,7 @@ std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
   for (int i = 0; i < input_count; ++i)
     if (inputs[i]) std::copy_n(inputs[i], input_size(model, i), at.inputs.of[i]);
   step(model, at.parameters, qpos, qvel, ctrl, true, at.step, at.qpos_next, at.qvel_next);
-  return is_soft(model) ? soft_forces(model, at.step.soft.stage) : hard_forces(model, at.step);
+  return is_soft(model) ? soft_forces(at.step.soft.stage) : hard_forces(model, at.step);
 }
 
 std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos) {

@@ -41,7 +41,7 @@ struct Rows {
     }
   }
   void add(RowKind kind, int normal, double value) {
-    rows.push_back({kind, normal, 0, 0, 0});
+    rows.push_back({kind, normal, 0, 0, 0, nullptr, 0});
     bound.push_back(value);
   }
 };

@@ -54,7 +54,7 @@ struct Problem {
     int normal = -1;
     for (RowKind kind : kinds) {
       if (kind == RowKind::unilateral) normal = count();
-      rows.push_back({kind, kind == RowKind::friction ? normal : -1, begin, end, A_size});
+      rows.push_back({kind, kind == RowKind::friction ? normal : -1, begin, end, A_size, nullptr, 0});
       A_size += end - begin;
     }
   }

@@ -134,8 +134,7 @@ REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const F
 
 // (1) between R rows on one path, from r on, and S rows, from s on, whose Y/D is in `dense`
 template <int R, int S, class Real>
-REVOLUTE_HD void fill_block(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
-                            Delassus<Real>& out) {
+REVOLUTE_HD void fill_block(const ConstraintRows<Real>& rows, int r, int s, Delassus<Real>& out) {
   const RowPath path = rows.origin[r].path;
   Real sum[R][S];
   for (int a = 0; a < R; ++a)
@@ -161,9 +160,8 @@ REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const 
   for (int i = 0; i < path.count; ++i)
     for (int b = 0; b < Count; ++b)
       out.dense[path.dofs[i] * Count + b] = out.Y[rows.origin[s + b].y + i] * factors.D_inverse[path.dofs[i]];
-  for_coupled_rows(rows, s, s, [&](auto count, int r) {
-    fill_block<decltype(count)::value, Count>(model, rows, r, s, out);
-  });
+  for_coupled_rows(rows, s, s,
+                   [&](auto count, int r) { fill_block<decltype(count)::value, Count>(rows, r, s, out); });
   for (int b = 0; b < Count; ++b)
     out.A[rows.solver[s + b].A + s + b - rows.solver[s].begin] += Real(model.cfm);
   for (int i = 0; i < path.count; ++i)
@@ -200,8 +198,8 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
 // The first sum of (3), added to R rows on one path, from r on, over S rows on one path, from s on. The sum ends where the
 // paths meet. Paths descend in numbers, so both are walked from the root.
 template <int R, int S, class Real, class Bar>
-REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
-                              const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
+REVOLUTE_HD void add_to_Y_bar(const ConstraintRows<Real>& rows, int r, int s, const Delassus<Real>& at,
+                              DelassusCotangent<Bar>& bar) {
   const RowPath path_r = rows.origin[r].path, path_s = rows.origin[s].path;
   const int begin = rows.solver[s].begin;
   Bar weight[R][S];
@@ -223,23 +221,21 @@ REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& ro
   }
 }
 template <int S, class Real, class Bar>
-REVOLUTE_HD void add_to_Y_bars(const Model& model, const ConstraintRows<Real>& rows, int s,
-                               const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
-  for_coupled_rows(rows, s, rows.solver[s].begin, [&](auto count, int r) {
-    add_to_Y_bar<decltype(count)::value, S>(model, rows, r, s, at, bar);
-  });
+REVOLUTE_HD void add_to_Y_bars(const ConstraintRows<Real>& rows, int s, const Delassus<Real>& at,
+                               DelassusCotangent<Bar>& bar) {
+  for_coupled_rows(rows, s, rows.solver[s].begin,
+                   [&](auto count, int r) { add_to_Y_bar<decltype(count)::value, S>(rows, r, s, at, bar); });
 }
 
 // (3)
 template <class Real, class Bar>
-REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
+REVOLUTE_HD void A_adjoint(const Factors<Real>& factors, const ConstraintRows<Real>& rows,
                            const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
                            FactorsCotangent<Bar>& factors_bar) {
   for (int r = 0; r < rows.count; ++r)
     for (int i = 0; i < rows.origin[r].path.count; ++i) bar.Y[rows.origin[r].y + i] = Bar(0);
-  for_rows_on_paths(rows, 0, rows.count, [&](auto count, int s) {
-    add_to_Y_bars<decltype(count)::value>(model, rows, s, at, bar);
-  });
+  for_rows_on_paths(rows, 0, rows.count,
+                    [&](auto count, int s) { add_to_Y_bars<decltype(count)::value>(rows, s, at, bar); });
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = rows.origin[r].path;
     for (int i = 0; i < path.count; ++i) {
@@ -306,7 +302,7 @@ REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& ki
                                   const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
                                   ConstraintRowsCotangent<Bar>& rows_bar, FactorsCotangent<Bar>& factors_bar,
                                   KinematicsCotangent<Bar>& kin_bar) {
-  A_adjoint(model, factors, rows, at, bar, factors_bar);
+  A_adjoint(factors, rows, at, bar, factors_bar);
   for_rows_on_paths(rows, 0, rows.count, [&](auto count, int r) {
     fill_Y_adjoint<decltype(count)::value>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar,
                                            kin_bar);
