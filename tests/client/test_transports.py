@@ -320,7 +320,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "session control": (
         revolute.ArgumentError,
-        "ctrl: expected shape [batch=2, nu=1] or [nu=1], got [3, 1]",
+        "ctrl: expected shape [batch=2, nu=1] or [nu=1], or [batch=2, time=1, nu=1], got [3, 1]",
         lambda sim, m: sim.session(m, 2).step(np.ones((3, 1))),
     ),
     "closed session": (

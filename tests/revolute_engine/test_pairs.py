@@ -4,7 +4,6 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.contract.errors import ModelError
 from revolute_engine import load_model
 from revolute_engine._pairs import BOTH, FIRST
 from tests.robots import gymnasium_ant, laikago_urdf
@@ -188,14 +187,6 @@ def test_a_row_of_rails_has_no_pairs() -> None:
     )
     arrays = load_model(f"<mujoco><worldbody>{rails}</worldbody></mujoco>").arrays
     assert len(arrays["pair_geom1"]) == 0
-
-
-def test_more_pairs_than_can_be_watched_are_refused() -> None:
-    rails = '<body><joint type="slide"/><geom size="0.1"/></body>' * 1500
-    with pytest.raises(
-        ModelError, match=r"expected at most 1000000 pairs of shapes that can meet, got more from"
-    ):
-        load_model(f"<mujoco><worldbody>{rails}</worldbody></mujoco>", contact_model="hard")
 
 
 def test_shapes_that_overlap_from_the_start_are_a_warning() -> None:

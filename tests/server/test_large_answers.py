@@ -21,8 +21,8 @@ from revolute_server.verbs import Verbs
 CARTS = 4000
 TIMES = 6
 KEPT = 3
-STATE_BYTES = CARTS * (8 + 8 + 4 + 3 * 8)
-"""qpos, qvel, status, two counts and the residual of each cart."""
+STATE_BYTES = CARTS * (8 + 8 + 8 + 4 + 3 * 8)
+"""qpos, qvel, the last control, status, two counts and the residual of each cart."""
 CART = """
 <mujoco><option gravity="0 0 0"/><worldbody><body>
 <joint name="x" type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body></worldbody>

@@ -136,13 +136,16 @@ def motion_of(trajectory: Recorded, env: int = 0) -> Motion:
 def _mocap_rows(trajectory: Recorded, name: str, env: int, steps: int) -> npt.NDArray[np.float64] | None:
     """Return where mocap bodies of an environment are in each state, [T + 1, nmocap, …]; None for the file's.
 
-    A state has the pose of the step that starts there, the last state that of the last step.
+    A state has the pose of the step that starts there, the last state that of the last step. Without
+    steps, a pose that is given for all of them still counts.
     """
     rows = trajectory.inputs.get(name)
-    if rows is None or not steps:
+    if rows is None:
         return None
     if rows.ndim == 4:
         rows = rows[env if len(rows) > 1 else 0]
+    if not steps:
+        return rows if rows.ndim == 2 else None
     rows = per_step(rows if rows.ndim == 3 else rows[None], steps)
     return np.concatenate([rows, rows[-1:]])
 

@@ -5,13 +5,39 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #include "revolute/arena.hpp"
 #include "revolute/scalar/scalar.hpp"
 
 namespace revolute {
+
+// Owns memory of the host. A device only moves it, which std::unique_ptr does not allow.
+template <class T>
+class HostMemory {
+ public:
+  HostMemory() = default;
+  REVOLUTE_HD HostMemory(HostMemory&& other) noexcept : data_(other.data_) { other.data_ = nullptr; }
+  REVOLUTE_HD HostMemory& operator=(HostMemory&& other) noexcept {
+    T* const mine = data_;
+    data_ = other.data_;
+    other.data_ = mine;
+    return *this;
+  }
+  REVOLUTE_HD ~HostMemory() {
+#if !defined(__CUDA_ARCH__)
+    delete[] data_;
+#endif
+  }
+  T* replace(std::size_t count) {
+    delete[] data_;
+    data_ = nullptr;
+    return data_ = new T[count];
+  }
+
+ private:
+  T* data_ = nullptr;
+};
 
 template <class T>
 class GrowingArray {
@@ -33,7 +59,7 @@ class GrowingArray {
 #if !defined(__CUDA_ARCH__)
     if (count > count_) {
       const T* const old = data_;
-      const std::unique_ptr<T[]> held = std::move(own_);
+      const HostMemory<T> held = std::move(own_);
       grow(count);
       std::copy_n(old, kept, data_);
     }
@@ -41,20 +67,23 @@ class GrowingArray {
     return data_;
   }
   REVOLUTE_HD T* data() const { return data_; }
+  REVOLUTE_HD void swap(GrowingArray& other) {
+    GrowingArray mine = std::move(*this);
+    *this = std::move(other);
+    other = std::move(mine);
+  }
 
  private:
   static constexpr std::size_t at_first = std::size_t(256) * 256;
 
   void grow(std::size_t count) {
     count_ = std::min(most_, std::max(count, 2 * count_));
-    own_.reset();
-    own_.reset(new T[count_]);
-    data_ = own_.get();
+    data_ = own_.replace(count_);
   }
 
   std::size_t most_, count_;
   T* data_;
-  std::unique_ptr<T[]> own_;
+  HostMemory<T> own_;
 };
 
 }  // namespace revolute

@@ -100,7 +100,7 @@ def test_poses_are_those_of_kinematics(
         _same_turns(quaternions, kinematics.body_quat[where])
 
 
-def test_without_steps_mocap_bodies_are_where_the_file_has_them(
+def test_without_steps_mocap_bodies_are_where_they_are_given(
     in_process: revolute.Simulator, hand: revolute.ModelHandle
 ) -> None:
     start = (hand.qpos0, hand.qvel0, np.zeros((0, hand.nu)))

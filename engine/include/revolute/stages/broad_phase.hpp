@@ -120,7 +120,7 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
     const std::size_t both = near.count + found, most = near_pair_capacity(model);
     near.count = merge_ascending(near.list.data(), near.count, lane_list, found,
                                  near.merged.at_least(both < most ? both : most));
-    std::swap(near.list, near.merged);
+    near.list.swap(near.merged);
   }
 }
 
