@@ -173,14 +173,7 @@ class Application:
         settings = self.settings
         if not settings.no_tcp:
             listeners.check_free(settings.host, settings.grpc_port, setting="grpc_port")
-            address = listeners.join(settings.host, settings.grpc_port)
-            try:
-                if self._tls:
-                    port = server.add_secure_port(address, self._tls.credentials())
-                else:
-                    port = server.add_insecure_port(address)
-            except RuntimeError as error:
-                raise listeners.taken("grpc_port", address) from error
+            port = listeners.bind_grpc(server, settings.host, settings.grpc_port, self._tls)
             address = listeners.join(settings.host, port)
             self._grpc_ports.add(port)
             self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{address}"

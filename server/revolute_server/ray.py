@@ -1,10 +1,13 @@
-"""The server on Ray Serve, over HTTP: `serve run revolute_server.ray:app`.
+"""The server on Ray Serve: `serve run revolute_server.ray:app`.
 
 Each replica is a server with its own engine. All of them keep sessions, trajectories and remembered requests
 in one store, REVOLUTE_STORE, so any replica answers any call, and one that dies loses nothing. Ray Serve's
 multiplexing by model or session id is not needed: it is only a hint to its router.
 
-Settings come from the environment (REVOLUTE_STORE=redis://…, REVOLUTE_TOKENS, …), also of replicas.
+Settings come from the environment (REVOLUTE_STORE=redis://…, REVOLUTE_TOKENS, …), also of replicas. HTTP goes
+through Ray's proxy. Ray's gRPC proxy takes no requests that are streams, as ours are. So with
+REVOLUTE_GRPC_PORT the replicas of a node listen there themselves, and the kernel divides the connections
+among them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI
@@ -20,9 +24,13 @@ from ray import serve
 from revolute.contract.errors import ArgumentError
 
 from . import settings
+from .access import listeners
 from .access.admission import Calls
 from .access.tokens import Access, TokenFile
 from .domain.service import Service
+from .grpc import services
+from .grpc.connections import Sockets, most_connections
+from .grpc.waits import Peers
 from .http import routes
 from .observe import logs
 from .observe.telemetry import Telemetry
@@ -31,6 +39,7 @@ from .settings import Settings
 from .verbs import Verbs
 
 _log = logging.getLogger("revolute.server")
+_GRPC_PORT = "REVOLUTE_GRPC_PORT"
 
 
 def create_replica() -> FastAPI:
@@ -46,14 +55,16 @@ def create_replica() -> FastAPI:
     service = Service(chosen, telemetry)
     tokens = TokenFile(chosen.tokens) if chosen.tokens else None
     calls = Calls(Access(tokens), telemetry.call, service.pool.check_room, service.rates)
-    app = routes.create_app(Verbs(service), calls)
+    verbs = Verbs(service)
+    app = routes.create_app(verbs, calls)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await service.open()
-        service.serving = True
         try:
-            yield
+            service.serving = True
+            async with _grpc_listener(verbs, calls):
+                yield
         finally:
             service.serving = False
             service.close()
@@ -61,6 +72,38 @@ def create_replica() -> FastAPI:
 
     app.router.lifespan_context = lifespan
     return app
+
+
+@contextlib.asynccontextmanager
+async def _grpc_listener(verbs: Verbs, calls: Calls) -> AsyncIterator[None]:
+    """Serve gRPC at REVOLUTE_GRPC_PORT while the replica runs; without that variable, do nothing.
+
+    Raises:
+        ArgumentError: the address cannot be bound.
+    """
+    if _GRPC_PORT not in os.environ:
+        yield
+        return
+    service, peers = verbs.service, Peers()
+    chosen = service.settings
+    server, reported = services.create_server(verbs, calls, peers, share_port=True)
+    tls = listeners.Tls(chosen) if chosen.tls_cert else None
+    port = listeners.bind_grpc(server, chosen.host, chosen.grpc_port, tls)
+    sockets = Sockets({port}, most_connections(chosen), peers)
+
+    async def report_health() -> None:
+        await reported.set_serving(service.ready)
+
+    await server.start()
+    sockets.start()
+    service.store_watch.changed = report_health
+    await report_health()
+    try:
+        yield
+    finally:
+        await reported.set_serving(False)
+        await server.stop(chosen.grace)
+        sockets.stop()
 
 
 def _check_store(chosen: Settings) -> None:

@@ -19,7 +19,7 @@ from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.codec.status import DETAILS_KEY
 from revolute.contract.v1 import error_pb2, trajectory_pb2
-from revolute_server.grpc.services import CHANNEL_OPTIONS
+from revolute_server.grpc.services import channel_options
 
 from .conftest import CART
 from .processes import ServerProcess, running_server
@@ -202,7 +202,7 @@ def _stuck_server(release: threading.Event) -> Iterator[str]:
         return request
 
     async def serve() -> None:
-        server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        server = grpc.aio.server(options=channel_options())
         methods = {"Method": grpc.unary_unary_rpc_method_handler(method)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Test", methods),))
         ports.append(server.add_insecure_port("127.0.0.1:0"))

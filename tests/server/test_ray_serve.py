@@ -21,19 +21,24 @@ pytest.importorskip("ray")
 from ray import serve
 
 
-@pytest.fixture(scope="module")
-def address(ray_cluster: None, redis_address: str) -> Iterator[str]:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def addresses(ray_cluster: None, redis_address: str) -> Iterator[dict[str, str]]:
+    port, grpc_port = free_port(), free_port()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REVOLUTE_STORE", redis_address)
         from revolute_server.ray import Replica
 
         serve.start(http_options={"host": "127.0.0.1", "port": port})
-        environment = {"env_vars": {"REVOLUTE_STORE": redis_address, "REVOLUTE_THREADS": "1"}}
+        variables = {"STORE": redis_address, "THREADS": "1", "GRPC_PORT": str(grpc_port)}
+        environment = {"env_vars": {f"REVOLUTE_{name}": value for name, value in variables.items()}}
         serve.run(Replica.options(ray_actor_options={"runtime_env": environment}).bind())
-        yield f"http://127.0.0.1:{port}"
+        yield {"http": f"http://127.0.0.1:{port}", "grpc": f"grpc://127.0.0.1:{grpc_port}"}
         serve.shutdown()
 
 
@@ -47,8 +52,11 @@ def replicas() -> set[int]:
     return found
 
 
-def test_a_killed_replica_loses_nothing(address: str, in_process: revolute.Simulator) -> None:
-    with revolute.connect(address, retries=30) as simulator:
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+def test_a_killed_replica_loses_nothing(
+    addresses: dict[str, str], transport: str, in_process: revolute.Simulator
+) -> None:
+    with revolute.connect(addresses[transport], retries=30) as simulator:
         model = simulator.load_model("cartpole")
         start = model.qpos0, model.qvel0 + 1.0, np.zeros((50, model.nu))
         trajectory, expected = simulator.rollout(model, *start), in_process.rollout(model, *start)

@@ -121,6 +121,21 @@ def check_free(host: str, port: int, *, setting: str) -> None:
         bind_tcp(host, port, setting=setting).close()
 
 
+def bind_grpc(server: grpc.aio.Server, host: str, port: int, tls: Tls | None) -> int:
+    """Bind a gRPC server to an address, with TLS if `tls` is given, and return its port.
+
+    Raises:
+        ArgumentError: the address cannot be bound.
+    """
+    address = join(host, port)
+    try:
+        if tls:
+            return server.add_secure_port(address, tls.credentials())
+        return server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise taken("grpc_port", address) from error
+
+
 def bind_unix(path: str, *, setting: str) -> socket.socket:
     """Bind a Unix socket that only this user may connect to.
 

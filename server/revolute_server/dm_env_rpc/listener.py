@@ -6,7 +6,7 @@ import grpc
 
 from ..access.admission import Calls
 from ..grpc.connections import connection_options
-from ..grpc.services import CHANNEL_OPTIONS
+from ..grpc.services import channel_options
 from ..grpc.waits import Peers
 from ..verbs import Verbs
 from .servicer import LARGEST_REQUEST, EnvironmentServicer
@@ -19,7 +19,7 @@ class Listener:
         self._servicer = EnvironmentServicer(verbs, calls, peers)
         largest = ("grpc.max_receive_message_length", LARGEST_REQUEST)
         self._server = grpc.aio.server(
-            options=(*CHANNEL_OPTIONS, *connection_options(verbs.service.settings), largest)
+            options=(*channel_options(), *connection_options(verbs.service.settings), largest)
         )
         self._server.add_generic_rpc_handlers((self._servicer.handlers(),))
 

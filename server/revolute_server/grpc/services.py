@@ -30,15 +30,13 @@ from .waits import Peers
 _MOST = 2**31 - 1
 """Largest value of a gRPC option."""
 
-CHANNEL_OPTIONS = (
+_CHANNEL_OPTIONS = (
     # let clients send a part or two ahead: large arrays arrive in half the time
     ("grpc.http2.lookahead_bytes", 1024**2),
     # a part counts as sent when the client has taken it; by default gRPC buffers 64 KiB of each call
     ("grpc.http2.write_buffer_size", 0),
     # the default of 8 KiB doubles the time to read an array
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
-    # a second server on the same port is an error; by default both would share the calls
-    ("grpc.so_reuseport", 0),
     # by default gRPC cancels calls that the event loop has not started after 30 s, or beyond a thousand; with
     # these options each call gets an answer or an error, or reaches its deadline
     ("grpc.server.max_pending_requests", _MOST),
@@ -48,6 +46,12 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
+
+
+def channel_options(*, share_port: bool = False) -> tuple[tuple[str, int], ...]:
+    """Return gRPC's options for a server; a second one on its port is an error unless both share it."""
+    return (*_CHANNEL_OPTIONS, ("grpc.so_reuseport", int(share_port)))
+
 
 SERVICES = tuple(dict.fromkeys(verb.method.containing_service.full_name for verb in VERBS.values()))
 
@@ -68,7 +72,7 @@ class Health:
 
 
 def create_server(
-    verbs: Verbs, calls: Calls, peers: Peers, memory: OpenBlocks | None = None
+    verbs: Verbs, calls: Calls, peers: Peers, memory: OpenBlocks | None = None, *, share_port: bool = False
 ) -> tuple[grpc.aio.Server, Health]:
     """Build the gRPC server with all services, health and reflection; it is not yet bound to an address.
 
@@ -77,12 +81,13 @@ def create_server(
         calls: admits the calls.
         peers: records the calls of each connection.
         memory: shared memory of clients on this machine; None to refuse it.
+        share_port: whether other servers may listen on the same port, each with a part of the connections.
     """
     settings = verbs.service.settings
     largest = ("grpc.max_receive_message_length", LARGEST_PART)
     server = grpc.aio.server(
         interceptors=[CallInterceptor(calls, settings, verbs.service.budget, peers, memory)],
-        options=(*CHANNEL_OPTIONS, *connection_options(settings), largest),
+        options=(*channel_options(share_port=share_port), *connection_options(settings), largest),
     )
     server.add_generic_rpc_handlers(tuple(_Services(verbs).handlers()))
     reported = Health(server)
