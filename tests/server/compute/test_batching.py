@@ -97,10 +97,15 @@ def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) ->
         for session in sessions:
             session.reset(START, np.zeros(model.nv))
         before = _packs(busy)
-        first, *gathered = (
-            wire.start("Step", {"session_id": session.id, "ctrl": POSE, "steps": count})
-            for session, count in zip(sessions, [4 * steps, steps, steps, steps], strict=True)
-        )
+
+        def start(session: revolute.Session, count: int) -> Any:
+            return wire.start("Step", {"session_id": session.id, "ctrl": POSE, "steps": count})
+
+        first = start(sessions[0], 4 * steps)
+        # the others must find the worker taken
+        while _packs(busy) < before + 1:
+            time.sleep(0.001)
+        gathered = [start(session, steps) for session in sessions[1:]]
         while busy.metric("revolute_queue_length") < len(gathered):
             time.sleep(0.001)
         list(first)
