@@ -1,11 +1,14 @@
-"""Chains of 1 to 300 hinges without contacts: is the time per link constant?"""
+"""Chains of 1 to 300 hinges without contacts: O(n) with "hard", dense matrices with "mujoco"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import mujoco
 import numpy as np
+from mujoco import rollout as mujoco_rollout
 
 import revolute_engine
 
@@ -17,10 +20,11 @@ LENGTHS = (1, 10, 100, 300)
 STEPS = 100
 COLUMNS = {
     "links": "links",
-    "forward_us": "forward µs",
-    "backward_us": "backward µs",
-    "forward_per_link_ns": "forward ns per link",
-    "backward_per_link_ns": "backward ns per link",
+    "mujoco forward": '"mujoco", forward µs',
+    "mujoco backward": "backward µs",
+    "hard forward": '"hard", forward µs',
+    "hard backward": "backward µs",
+    "mj_step": "mj_step µs",
 }
 
 
@@ -44,19 +48,23 @@ def chain_xml(links: int) -> str:
 
 
 def chain_calls(links: int, steps: int) -> dict[str, Callable[[], Any]]:
-    """Return calls of a rollout of the chain and of its gradient, from a small random deflection."""
-    model = revolute_engine.load_model(chain_xml(links))
-    engine = revolute_engine.Engine(threads=1)
-    random = np.random.default_rng(1)
-    qpos, qvel = 0.01 * random.normal(size=links), np.zeros(links)
+    """Return rollouts of the chain and their gradients with both contact models, and MuJoCo's steps."""
+    engine, random = revolute_engine.Engine(threads=1), np.random.default_rng(1)
+    start = 0.01 * random.normal(size=links), np.zeros(links)
     ctrl = 0.01 * random.normal(size=(1, steps, links))
-    rollout = engine.rollout(model, qpos, qvel, ctrl)
-    assert not rollout.status.any()
-    qpos_bar = np.ones((1, 1, links))
-    return {
-        "forward_us": lambda: engine.rollout(model, qpos, qvel, ctrl),
-        "backward_us": lambda: engine.backward(model, rollout, qpos_bar, times=[-1]),
-    }
+    calls: dict[str, Callable[[], Any]] = {}
+    for law in ("mujoco", "hard"):
+        model = revolute_engine.load_model(chain_xml(links), contact_model=law)
+        rollout = engine.rollout(model, *start, ctrl)
+        assert not rollout.status.any()
+        bar = np.ones((1, 1, links))
+        calls[f"{law} forward"] = partial(engine.rollout, model, *start, ctrl)
+        calls[f"{law} backward"] = partial(engine.backward, model, rollout, bar, times=[-1])
+    theirs = mujoco.MjModel.from_xml_string(chain_xml(links))
+    data = mujoco.MjData(theirs)
+    initial = np.concatenate([[0.0], *start])[None]
+    calls["mj_step"] = partial(mujoco_rollout.rollout, theirs, data, initial, ctrl)
+    return calls
 
 
 def measure(effort: Effort) -> list[Table]:
@@ -69,16 +77,12 @@ def measure(effort: Effort) -> list[Table]:
         COLUMNS,
     )
     lengths = effort.some(LENGTHS)
-    calls = {}
-    for links in lengths:
-        for name, call in chain_calls(links, steps).items():
-            calls[f"{links} {name}"] = call
+    calls = {f"{links} {name}": call for links in lengths for name, call in chain_calls(links, steps).items()}
     timings = interleaved(calls, effort.repeats)
     for links in lengths:
         row: Row = {"links": links}
-        for name in ("forward", "backward"):
-            microseconds = timings[f"{links} {name}_us"].per(steps)["median_us"]
-            row |= {f"{name}_us": microseconds, f"{name}_per_link_ns": 1e3 * microseconds / links}
+        for name in list(COLUMNS)[1:]:
+            row[name] = timings[f"{links} {name}"].per(steps)["median_us"]
         table.rows.append(row)
     return [table]
 
