@@ -28,8 +28,9 @@ def measure(effort: Effort) -> list[Table]:
     )
     for length in effort.some(LENGTHS):
         steps = effort.steps(length)
-        timings = interleaved(chain_calls(LINKS, steps), effort.repeats)
-        forward, backward = timings["forward_us"].median, timings["backward_us"].median
+        calls = {name: call for name, call in chain_calls(LINKS, steps).items() if name.startswith("mujoco")}
+        timings = interleaved(calls, effort.repeats)
+        forward, backward = timings["mujoco forward"].median, timings["mujoco backward"].median
         row: Row = {"steps": steps, "forward_ms": 1e3 * forward, "backward_ms": 1e3 * backward}
         row |= {"factor": backward / forward, "gradient_factor": 1 + backward / forward}
         table.rows.append(row)
