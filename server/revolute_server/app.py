@@ -173,7 +173,9 @@ class Application:
         settings = self.settings
         if not settings.no_tcp:
             listeners.check_free(settings.host, settings.grpc_port, setting="grpc_port")
-            port = listeners.bind_grpc(server, settings.host, settings.grpc_port, self._tls)
+            port = listeners.bind_grpc(
+                server, settings.host, settings.grpc_port, self._tls, setting="grpc_port"
+            )
             address = listeners.join(settings.host, port)
             self._grpc_ports.add(port)
             self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{address}"
@@ -193,11 +195,7 @@ class Application:
         if self._dm_env_rpc is None or port is None:
             return
         listeners.check_free(self.settings.host, port, setting="dm_env_rpc")
-        address = listeners.join(self.settings.host, port)
-        try:
-            port = self._dm_env_rpc.bind(address, self._tls.credentials() if self._tls else None)
-        except RuntimeError as error:
-            raise listeners.taken("dm_env_rpc", address) from error
+        port = self._dm_env_rpc.bind(self.settings.host, port, self._tls)
         self._grpc_ports.add(port)
         address = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{address}"

@@ -88,7 +88,7 @@ async def _grpc_listener(verbs: Verbs, calls: Calls) -> AsyncIterator[None]:
     chosen = service.settings
     server, reported = services.create_server(verbs, calls, peers, share_port=True)
     tls = listeners.Tls(chosen) if chosen.tls_cert else None
-    port = listeners.bind_grpc(server, chosen.host, chosen.grpc_port, tls)
+    port = listeners.bind_grpc(server, chosen.host, chosen.grpc_port, tls, setting="grpc_port")
     sockets = Sockets({port}, most_connections(chosen), peers)
 
     async def report_health() -> None:

@@ -121,7 +121,7 @@ def check_free(host: str, port: int, *, setting: str) -> None:
         bind_tcp(host, port, setting=setting).close()
 
 
-def bind_grpc(server: grpc.aio.Server, host: str, port: int, tls: Tls | None) -> int:
+def bind_grpc(server: grpc.aio.Server, host: str, port: int, tls: Tls | None, *, setting: str) -> int:
     """Bind a gRPC server to an address, with TLS if `tls` is given, and return its port.
 
     Raises:
@@ -133,7 +133,7 @@ def bind_grpc(server: grpc.aio.Server, host: str, port: int, tls: Tls | None) ->
             return server.add_secure_port(address, tls.credentials())
         return server.add_insecure_port(address)
     except RuntimeError as error:
-        raise taken("grpc_port", address) from error
+        raise taken(setting, address) from error
 
 
 def bind_unix(path: str, *, setting: str) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grpc
 
+from ..access import listeners
 from ..access.admission import Calls
 from ..grpc.connections import connection_options
 from ..grpc.services import channel_options
@@ -23,15 +24,13 @@ class Listener:
         )
         self._server.add_generic_rpc_handlers((self._servicer.handlers(),))
 
-    def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        """Listen on "host:port" and return the port.
+    def bind(self, host: str, port: int, tls: listeners.Tls | None) -> int:
+        """Listen on an address and return its port.
 
         Raises:
-            RuntimeError: the address cannot be bound.
+            ArgumentError: the address cannot be bound.
         """
-        if credentials is None:
-            return self._server.add_insecure_port(address)
-        return self._server.add_secure_port(address, credentials)
+        return listeners.bind_grpc(self._server, host, port, tls, setting="dm_env_rpc")
 
     async def start(self) -> None:
         """Start to serve."""
