@@ -216,6 +216,14 @@ struct ExactIsland {
   }
   static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
 
+  // The only entry of K in the row of what is fixed: of the size of other rows.
+  double fixed_entry(int i) const { return A[i * n + i] > 0 ? A[i * n + i] : 1.0; }
+  void factor_K() {
+    std::copy(K, K + std::size_t(n) * n, factors.lu);
+    factors.n = n;
+    factors.factor();
+  }
+
   // Fills K by (2); w must belong to x.
   void linearize() {
     std::fill(K, K + std::size_t(n) * n, 0.0);
@@ -224,7 +232,7 @@ struct ExactIsland {
       for (int i = r; i < r + size; ++i) {
         double* const row = K + std::size_t(i) * n;
         if (state[i] == RowState::fixed) {
-          row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
+          row[i] = fixed_entry(i);
         } else if (state[i] == RowState::free) {
           std::copy(A + i * n, A + (i + 1) * n, row);
           row[i] += exact_softness * softened(r, size, i);
@@ -240,9 +248,7 @@ struct ExactIsland {
         }
       }
     }
-    std::copy(K, K + std::size_t(n) * n, factors.lu);
-    factors.n = n;
-    factors.factor();
+    factor_K();
   }
   // -F of (1)
   void right_side(double* out) const {
@@ -379,7 +385,7 @@ struct ExactIsland {
       for (int i = r; i < r + size; ++i) {
         double* const row = K + std::size_t(i) * n;
         if (state[i] == RowState::fixed) {
-          row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
+          row[i] = fixed_entry(i);
           trial[i] = row[i] * next[i];
         } else if (state[i] == RowState::free) {
           std::copy(A + i * n, A + (i + 1) * n, row);
@@ -401,9 +407,7 @@ struct ExactIsland {
         }
       }
     }
-    std::copy(K, K + std::size_t(n) * n, factors.lu);
-    factors.n = n;
-    factors.factor();
+    factor_K();
     factors.solve(trial);
   }
   // dP/d alpha along `direction`, which changes w by Ad; uses `trial` and `next`
