@@ -165,6 +165,22 @@ struct BoxAxes {
   }
 };
 
+// Of two parallel faces whose separations differ by rounding, the one that decides after a small turn: a turn lowers the
+// separation from a face by the width of the other box, so the wider face wins.  (1')
+REVOLUTE_HD inline int wider_of_tied_faces(const BoxAxes& axes, int face) {
+  const bool of_a = face < 3;
+  const int k = face % 3;
+  const auto along = [&](int j) { return std::fabs(of_a ? axes.rot[k][j] : axes.rot[j][k]); };
+  int parallel = 0;
+  for (int j = 1; j < 3; ++j)
+    if (along(j) > along(parallel)) parallel = j;
+  const int other = of_a ? 3 + parallel : parallel;
+  if (axes.face_separation(face) - axes.face_separation(other) > 1e-14 * axes.size()) return face;
+  const auto width = [](const double* half, int axis) { return half[(axis + 1) % 3] + half[(axis + 2) % 3]; };
+  const double own = width(of_a ? axes.s1 : axes.s2, k), others = width(of_a ? axes.s2 : axes.s1, parallel);
+  return others > own ? other : face;
+}
+
 // (1): the code of a face (of a, then of b) or 6 + 3 i + j of edges; -1 where the boxes are farther apart than `most`.
 REVOLUTE_HD inline int separating_axis(const BoxAxes& axes, double most) {
   int face = 0;
@@ -174,6 +190,7 @@ REVOLUTE_HD inline int separating_axis(const BoxAxes& axes, double most) {
     if (s > most) return -1;
     if (s > at_face) at_face = s, face = code;
   }
+  face = wider_of_tied_faces(axes, face);
   int best = face;
   double at_best = at_face, best_x[3] = {0, 0, 0};
   for (int i = 0; i < 3; ++i)
