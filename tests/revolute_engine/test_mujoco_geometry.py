@@ -212,7 +212,7 @@ def test_gradients_in_contact_are_differences_also_several_at_once(first: str, s
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["small box first", "large box first"])
 def test_a_small_face_on_a_large_one_has_a_gradient_in_either_order_of_the_file(is_first: bool) -> None:
-    """Aligned faces tie, and after any small turn the larger one decides: no kink, so differences are right."""
+    """Aligned faces tie, and after any small turn the larger one decides, so this is no kink."""
     small = '<body pos="0.01 0 0.139"><freejoint/><geom type="box" size="0.05 0.04 0.03" mass="1"/></body>'
     large = '<body pos="0 0 0.08"><freejoint/><geom type="box" size="0.2 0.15 0.03" mass="9"/></body>'
     bodies = small + large if is_first else large + small
