@@ -296,7 +296,7 @@ class InputChecker:
         )
 
     def _best_agreements(self, backward: Float64Array, differences: Differences) -> list[_Agreement]:
-        """Compare each directional derivative with its differences, and with finer ones where it disagrees."""
+        """Compare each directional derivative with differences, with finer ones where it disagrees."""
         found = self._agreements(backward, differences, STEPS)
         doubtful = np.flatnonzero([not each.agrees for each in found])
         if len(doubtful):
