@@ -267,8 +267,9 @@ REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& 
     const Real* const block = B + constraint.block;
     // without curvature the constraint does not push (lanes of a pack of one island may differ in that)
     if (!H.islands.file_order && !any(less(Real(0), block[0]))) continue;
-    with_rows(constraint.cost,
-              [&](auto known) { add_constraint<known>(model, constraints, constraint, block, H); });
+    with_rows(constraint.cost, [&](auto number) {
+      add_constraint<decltype(number)::value>(model, constraints, constraint, block, H);
+    });
   }
 }
 

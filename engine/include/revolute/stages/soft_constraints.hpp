@@ -519,7 +519,8 @@ REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, cons
                                   const X* x, X* y) {
   const Support& support = c.support;
   const Real* const J = constraints.J + c.entry;
-  with_rows(c.cost, [&](auto known) {
+  with_rows(c.cost, [&](auto number) {
+    constexpr int known = decltype(number)::value;
     const int rows = known ? known : c.cost.rows;
     X sum[known ? known : most_rows];
     for (int r = 0; r < rows; ++r) sum[r] = X(0);
@@ -536,7 +537,8 @@ REVOLUTE_HD void add_constraint_transpose(const SoftConstraints<Real>& constrain
                                           const SoftConstraint<Real>& c, const X* y, X* x) {
   const Support& support = c.support;
   const Real* const J = constraints.J + c.entry;
-  with_rows(c.cost, [&](auto known) {
+  with_rows(c.cost, [&](auto number) {
+    constexpr int known = decltype(number)::value;
     const int rows = known ? known : c.cost.rows;
     for (int i = 0; i < support.count; ++i) {
       X sum = x[support.dofs[i]];
