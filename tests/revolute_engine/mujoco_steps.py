@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from revolute_engine import Engine, Gradient, Model, Rollout
+from revolute_engine.parameters import default_parameter
 
 Floats = npt.NDArray[np.float64]
 State = tuple[Floats, Floats, Floats]
@@ -104,3 +107,57 @@ def check_jacobian(model: Model, state: State) -> None:
     wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
     got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
     assert np.abs(got - wanted).max() <= JACOBIAN * np.abs(wanted).max()
+
+
+def check_packs(
+    theirs: mujoco.MjModel,
+    ours: Model,
+    start: tuple[Floats, Floats],
+    ctrl: Floats,
+    tolerance: float,
+    *,
+    params: Iterable[str] = (),
+    least: float = 1.0,
+) -> Gradient:
+    """Check that environments do not disturb each other, and that forward and backward derivatives pair.
+
+    The bits of each environment are those that it has alone. The gradient of a random loss of the last
+    velocity and the forward derivative along random tangents give the same number.
+
+    Args:
+        theirs: MuJoCo's model.
+        ours: the engine's.
+        start: qpos and qvel of the environments.
+        ctrl: their controls, [batch, time, nu].
+        tolerance: largest difference of the two numbers, relative to the larger of them and `least`.
+        params: parameters that each environment has its own row of.
+        least: see `tolerance`.
+
+    Returns:
+        The gradient.
+    """
+    (qpos, qvel), engine, random = start, Engine(threads=1), np.random.default_rng(6)
+    batch, steps = ctrl.shape[:2]
+    values = {name: np.stack([default_parameter(ours, name)] * batch) for name in params}
+    moves = {name: 0.1 * value * random.normal(size=value.shape) for name, value in values.items()}
+    qvel_bar = np.zeros((batch, steps + 1, ours.nqvel))
+    qvel_bar[:, -1] = random.normal(size=(batch, ours.nqvel))
+    tangents = random.normal(size=(batch, theirs.nv)), random.normal(size=qvel.shape)
+    ctrl_tan, names = random.normal(size=ctrl.shape), ["qpos", "qvel", "ctrl", *values]
+    found = engine.rollout(ours, qpos, qvel, ctrl, params=values)
+    gradient = engine.backward(ours, found, qvel_bar=qvel_bar, wrt=names)
+    pushed = engine.jvp(
+        ours, found, qpos_tan=tangents[0], qvel_tan=tangents[1], ctrl_tan=ctrl_tan, params_tan=moves
+    )
+    for i in range(batch):
+        own = {name: value[i] for name, value in values.items()}
+        alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i], params=own)
+        assert np.array_equal(alone.qpos, found.qpos[i]) and np.array_equal(alone.qvel, found.qvel[i])
+        pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i], wrt=names)
+        assert all(np.array_equal(pulled[name], gradient[name][i]) for name in names)
+        by_inputs = tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents[0][i]
+        by_inputs += gradient.qvel[i] @ tangents[1][i] + (gradient.ctrl[i] * ctrl_tan[i]).sum()
+        by_inputs += sum((gradient[name][i] * move[i]).sum() for name, move in moves.items())
+        by_outputs = qvel_bar[i, -1] @ pushed.qvel[i, -1]
+        assert abs(by_inputs - by_outputs) <= tolerance * max(least, abs(by_inputs), abs(by_outputs))
+    return gradient

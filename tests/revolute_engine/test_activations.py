@@ -12,7 +12,7 @@ from revolute_engine import Engine, Model, load_model
 from revolute_engine.gradient_check import check_gradient
 
 from .mujoco_scenes import INTEGRATORS, reference
-from .mujoco_steps import check_gradient_of_step, check_step, tangent
+from .mujoco_steps import check_gradient_of_step, check_packs, check_step
 from .transmission_scenes import ACTIVATED, model
 
 STEP = 1e-10
@@ -70,31 +70,16 @@ def test_forward_and_backward_derivatives_pair_and_checkpoints_change_no_bit(
 ) -> None:
     theirs, ours = loaded(name, integrator, contact_model)
     random, engine = np.random.default_rng(6), Engine(threads=1)
-    batch, steps = 3, 4
-    states = [state(theirs, seed) for seed in range(batch)]
+    states = [state(theirs, seed) for seed in range(3)]
     qpos, qvel = (np.stack([each[i] for each in states]) for i in (0, 1))
-    ctrl = random.uniform(0.1, 0.9, size=(batch, steps, theirs.nu))
-    found = engine.rollout(ours, qpos, qvel, ctrl)
-    qvel_bar = np.zeros((batch, steps + 1, ours.nqvel))
-    qvel_bar[:, -1] = random.normal(size=(batch, ours.nqvel))
-    gradient = engine.backward(ours, found, qvel_bar=qvel_bar)
-    qpos_tan, qvel_tan = random.normal(size=(batch, theirs.nv)), random.normal(size=(batch, ours.nqvel))
-    ctrl_tan = random.normal(size=ctrl.shape)
-    pushed = engine.jvp(ours, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan, ctrl_tan=ctrl_tan)
-    by_inputs = sum(tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] for i in range(batch))
-    by_inputs += (gradient.qvel * qvel_tan).sum() + (gradient.ctrl * ctrl_tan).sum()
-    by_outputs = (qvel_bar * pushed.qvel).sum()
-    assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
-    for checkpoints in ("interval=2", "slots=2"):
-        kept = engine.rollout(ours, qpos, qvel, ctrl, checkpoints=checkpoints)
-        again = engine.backward(ours, kept, qvel_bar=qvel_bar)
-        for key in gradient:
-            assert np.array_equal(again[key], gradient[key])
-    for i in range(batch):
-        alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i])
-        assert np.array_equal(alone.qvel, found.qvel[i])
-        pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i])
-        assert all(np.array_equal(pulled[key], gradient[key][i]) for key in gradient)
+    ctrl = random.uniform(0.1, 0.9, size=(3, 4, theirs.nu))
+    check_packs(theirs, ours, (qpos, qvel), ctrl, FORWARD)
+    qvel_bar = random.normal(size=(3, 5, ours.nqvel))
+    gradient, *others = (
+        engine.backward(ours, engine.rollout(ours, qpos, qvel, ctrl, checkpoints=each), qvel_bar=qvel_bar)
+        for each in ("every", "interval=2", "slots=2")
+    )
+    assert all(np.array_equal(other[key], gradient[key]) for other in others for key in gradient)
 
 
 @pytest.mark.parametrize("name", ["muscle", "early"])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mujoco
 import numpy as np
 import pytest
 
 from revolute.contract.errors import ModelError
-from revolute_engine import Engine, Model, load_model
+from revolute_engine import Model, load_model
 
 from .mujoco_scenes import CONES, INTEGRATORS, reference
-from .mujoco_steps import check_gradient_of_step, check_jacobian, check_step, mujoco_step, tangent
+from .mujoco_steps import check_gradient_of_step, check_jacobian, check_packs, check_step, mujoco_step
 from .test_mujoco_contact import DIFFERENCES, FORWARD, STEP
 
 TEXT = """<mujoco><option timestep=".002" cone="{cone}" integrator="{integrator}"/><worldbody>
@@ -68,30 +66,8 @@ def test_the_gradient_is_that_of_mujocos_step(integrator: str) -> None:
 
 def test_packs_and_forward_derivatives_agree() -> None:
     theirs, model = loaded("pyramidal", "implicitfast")
-    random, engine = np.random.default_rng(4), Engine(threads=1)
     qpos, qvel, ctrl = (np.stack(each) for each in zip(*states(theirs), strict=True))
-    count = len(qpos)
-    ctrl = np.repeat(ctrl[:, None], 3, axis=1)
-    qvel_bar = np.zeros((count, 4, theirs.nv))
-    qvel_bar[:, -1] = random.normal(size=(count, theirs.nv))
-    found = engine.rollout(model, qpos, qvel, ctrl)
-    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=["qpos", "qvel", "ctrl"])
-    tangents: dict[str, Any] = {
-        "qpos_tan": random.normal(size=qvel.shape),
-        "qvel_tan": random.normal(size=qvel.shape),
-        "ctrl_tan": random.normal(size=ctrl.shape),
-    }
-    pushed = engine.jvp(model, found, **tangents)
-    for i in range(count):
-        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i])
-        assert np.array_equal(alone.qvel, found.qvel[i])
-        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "qvel", "ctrl"])
-        assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
-        by_inputs = tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents["qpos_tan"][i]
-        by_inputs += gradient.qvel[i] @ tangents["qvel_tan"][i]
-        by_inputs += (gradient.ctrl[i] * tangents["ctrl_tan"][i]).sum()
-        by_outputs = qvel_bar[i, -1] @ pushed.qvel[i, -1]
-        assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
+    check_packs(theirs, model, (qpos, qvel), np.repeat(ctrl[:, None], 3, axis=1), FORWARD)
 
 
 def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:

@@ -21,7 +21,7 @@ from .mujoco_scenes import (
     scene,
     state_in_contact,
 )
-from .mujoco_steps import check_gradient_of_step, check_jacobian, check_step, mujoco_step, tangent
+from .mujoco_steps import check_gradient_of_step, check_jacobian, check_packs, check_step, mujoco_step
 
 STEP = 1e-9
 """Of accelerations, relative to the largest: two solvers that both go to rounding, stiff constraints."""
@@ -135,35 +135,13 @@ def test_environments_do_not_disturb_each_other_and_jvp_pairs_with_backward(
     cone: str, integrator: str
 ) -> None:
     text = scene("every kind", cone, integrator)
-    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(4)
-    batch, steps = 5, 3
-    start = [state_in_contact(theirs, 6 + 3 * i, i) for i in range(batch)]
+    theirs, model, random = reference(text), loaded(text), np.random.default_rng(4)
+    start = [state_in_contact(theirs, 6 + 3 * i, i) for i in range(5)]
     qpos, qvel = (np.stack([one[i] for one in start]) for i in (0, 1))
     qpos[1, 2] += 1.0  # one ball in the air: its neighbours' contacts are not its own
-    ctrl = 0.3 * random.normal(size=(batch, steps, theirs.nu))
-    params = {
-        name: np.stack([default_parameter(model, name)] * batch) for name in ("body_mass", "geom_solref")
-    }
-    names = ["qpos", "qvel", "ctrl", *params]
-    qvel_bar = np.zeros((batch, steps + 1, theirs.nv))
-    qvel_bar[:, -1] = random.normal(size=(batch, theirs.nv))
-    found = engine.rollout(model, qpos, qvel, ctrl, params=params)
-    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=names)
-    for i in range(batch):
-        own = {name: value[i] for name, value in params.items()}
-        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i], params=own)
-        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=names)
-        assert np.array_equal(alone.qpos, found.qpos[i]) and np.array_equal(alone.qvel, found.qvel[i])
-        for name in names:
-            assert np.array_equal(pulled[name], gradient[name][i]), name
-    qpos_tan, qvel_tan = random.normal(size=(2, batch, theirs.nv))
-    ctrl_tan = random.normal(size=ctrl.shape)
-    pushed = engine.jvp(model, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan, ctrl_tan=ctrl_tan)
-    for i in range(batch):
-        forward = qvel_bar[i, -1] @ pushed.qvel[i, -1]
-        backward = tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] + gradient.qvel[i] @ qvel_tan[i]
-        backward += (gradient.ctrl[i] * ctrl_tan[i]).sum()
-        assert abs(forward - backward) <= FORWARD * abs(backward)
+    ctrl = 0.3 * random.normal(size=(5, 3, theirs.nu))
+    params = ("body_mass", "geom_solref")
+    check_packs(theirs, model, (qpos, qvel), ctrl, FORWARD, params=params, least=0.0)
 
 
 def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
