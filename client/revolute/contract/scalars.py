@@ -23,7 +23,7 @@ def positive_number(
         below: the bound.
 
     Raises:
-        ArgumentError: `value` is no number, or is outside this range.
+        ArgumentError: `value` is not a number, or is outside this range.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < below:
         return float(value)
