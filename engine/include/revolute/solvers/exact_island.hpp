@@ -43,17 +43,15 @@ constexpr double exact_settled = 1e3;      // a violation this many times the al
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
 constexpr double exact_softness = 1e-10;   // share of `softened`, on the diagonal of free rows in K
 constexpr int exact_refinements = 3;
-constexpr double redundant_effect =
-    1e6;  // A y, with K y of size 1, from which on impulses count as not unique
+constexpr double redundant_effect = 1e6;  // the A y, for K y of size 1, above which impulses are not unique
 // Compliance as a share of `softened`; what is left of (4) and of the radii, relative to the largest entry of b; rounds before
 // (4) is tried, its steps for the radii and the impulses, and the share of a change of the radii that is taken after some steps.
 constexpr double compliance_share = 1e-6, compliant_tolerance = 1e-8, radius_share = 0.2;
 constexpr int compliant_after = 6, radius_steps = 200, impulse_steps = 100, whole_radius_steps = 8;
 constexpr int slope_steps = 40, active_set_steps = 40;
-// An open contact that parts no faster than this share of the largest entry of b may press with another share of the load.
-constexpr double weakly_open = 10 * compliance_share;
-constexpr double least_slip =
-    1e-6;  // of a contact that closes and slides, relative to the largest entry of b
+// Relative to the largest entry of b: the speed up to which an open contact may press when the load is shared otherwise, and
+// the slip below which a contact that closes sticks.
+constexpr double weakly_open = 10 * compliance_share, least_slip = 1e-6;
 constexpr double slope_tolerance = 1e-6;
 
 enum class RowState : int { free, fixed, sliding };
@@ -111,7 +109,7 @@ struct ExactIsland {
   double* diagonal;                    // of A without R
   RowState* state;
   bool compliant = false;  // whether A holds A + R
-  bool settled = false;    // whether x solves its rows, and is the only choice of its kind
+  bool settled = false;    // whether x solves its rows, and compliance has decided where it must
   LuFactors factors;
   SolverWorkspace<double> sweeps;  // without tape
 
@@ -283,6 +281,19 @@ struct ExactIsland {
       }
     }
   }
+  // The length of a friction block's impulses at `at`, measured as its radius.
+  double reach(int first, int size, const double* at) const {
+    double sum = 0;
+    for (int i = first; i < first + size; ++i) {
+      const double m = scale(i, size);
+      sum += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
+    }
+    return std::sqrt(sum);
+  }
+  void put_on_disc(int first, int size, double r_now, double* at) const {
+    const double length = reach(first, size, at);
+    for (int i = first; i < first + size; ++i) at[i] = length > 0 ? at[i] * (r_now / length) : 0.0;
+  }
   // Corrects a point near the bounds so that it keeps them.
   void keep_bounds(double* at) const {
     for (int r = 0, size; r < n; r += size) {
@@ -291,14 +302,7 @@ struct ExactIsland {
       if (rows[r].kind == RowKind::box) at[r] = std::clamp(at[r], -bound[r], bound[r]);
       if (rows[r].kind != RowKind::friction) continue;
       const double most = std::max(radius(r, size, at), 0.0);
-      double reach = 0;
-      for (int i = r; i < r + size; ++i) {
-        const double m = scale(i, size);
-        reach += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
-      }
-      reach = std::sqrt(reach);
-      const bool on_it = state[r] == RowState::sliding || reach > most;
-      for (int i = r; i < r + size && on_it; ++i) at[i] = reach > 0 ? at[i] * (most / reach) : 0.0;
+      if (state[r] == RowState::sliding || reach(r, size, at) > most) put_on_disc(r, size, most, at);
     }
   }
   // Takes Newton steps while they help; returns the violation.
@@ -531,25 +535,6 @@ struct ExactIsland {
     return largest > redundant_effect;
   }
 
-  // Scales the impulses of a friction block to a length of 1 times `to`, as in (1).
-  void put_on_disc(int first, int size, double to) {
-    double reach = 0;
-    for (int i = first; i < first + size; ++i) {
-      const double m = scale(i, size);
-      reach += m > 0 ? x[i] * x[i] / (m * m) : 0.0;
-    }
-    reach = std::sqrt(reach);
-    for (int i = first; i < first + size; ++i) x[i] = reach > 0 ? x[i] * (to / reach) : 0.0;
-  }
-  // The part of its disc that a friction block takes up at `at`.
-  double disc_share(int first, int size, const double* at, double r_now) const {
-    double reach = 0;
-    for (int i = first; i < first + size; ++i) {
-      const double m = scale(i, size);
-      reach += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
-    }
-    return std::sqrt(reach) / r_now;
-  }
   // After a Newton step: moves x to where its rows have the states that the updates `next` ask for. Other impulses stay.
   void change_states() {
     velocities(x, w);
@@ -577,10 +562,10 @@ struct ExactIsland {
         }
       } else if (r_now == 0) {
         std::fill(x + r, x + r + size, 0.0);
-      } else if (slid && disc_share(r, size, next, r_now) < 1 - 1e-9) {
+      } else if (slid && reach(r, size, next) < r_now * (1 - 1e-9)) {
         std::copy(next + r, next + r + size, x + r);
-      } else if (slid || disc_share(r, size, x, r_now) > 1) {
-        put_on_disc(r, size, r_now);
+      } else if (slid || reach(r, size, x) > r_now) {
+        put_on_disc(r, size, r_now, x);
       }
     }
   }
@@ -597,7 +582,7 @@ struct ExactIsland {
       for (int r = 0, size; r < n; r += size) {
         size = block(r);
         if (std::find(state + r, state + r + size, RowState::sliding) != state + r + size)
-          put_on_disc(r, size, std::max(radius(r, size, x), 0.0));
+          put_on_disc(r, size, std::max(radius(r, size, x), 0.0), x);
       }
       if (violation(x) <= allowed()) return true;
     }
@@ -620,8 +605,8 @@ struct ExactIsland {
 
   // --- all of it -----------------------------------------------------------------------------------------------------------
 
-  // Opens contacts that one more update would open: sweeps leave them an impulse that shrinks for ever, as 1e-26 N s, and
-  // it is not what makes a contact press. Returns the violation.
+  // Opens contacts that one more update would open. Sweeps leave such a contact an impulse of, say, 1e-26 N s, with which it
+  // would count as pressed. Returns the violation.
   double open_contacts() {
     const double left = violation(x);
     for (int r = 0; r < n; ++r)
