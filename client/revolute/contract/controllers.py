@@ -247,8 +247,10 @@ class Control:
                 raise ArgumentError.expected(name, f"a revolute.{kind.__name__}", type(value).__name__)
         if self.feedback is not None and self.policy is not None:
             raise ArgumentError.expected("policy", "none beside feedback", "both", advice="give one of them")
-        for name, value in self.inputs.items():
-            object.__setattr__(self, name, _finite(name, value))
+        for name in STEP_INPUTS:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _finite(name, value))
 
     @property
     def has_controller(self) -> bool:
