@@ -238,11 +238,8 @@ class Session(Unpicklable):
         if quantities:
             document["measure"] = quantities
         state = State.from_document(self._link.call("Step", document))
-        if state.unsettled_step is not None:
-            # of this call alone
-            first = state.step_count - (rows * hold if steps is None else steps)
-            now = np.where(state.unsettled_step >= first, state.unsettled_step, -1)
-            warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
+        first = state.step_count - (rows * hold if steps is None else steps)
+        warn_unsettled("step", self.model, state.unsettled_step, state.residual, stacklevel=3, since=first)
         return replace(state, sensordata=joined_sensors(state.measured, readings)) if readings else state
 
     def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:

@@ -231,7 +231,7 @@ class Simulator(Unpicklable):
         answer = self._link.rollout(inputs)
         _warn_unsettled("rollout", model, answer)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
-        acted = answer.get("ctrl", _repeated(inputs))
+        acted = answer["ctrl"] if "ctrl" in answer else _repeated(inputs)
         # a name here would keep the trajectory alive in the frames of an earlier attempt's error
         return self._rolled_out(model, answer, acted, inputs["params"], control.inputs, readings)
 
@@ -434,7 +434,7 @@ class Simulator(Unpicklable):
             found = self._link.call("ValueAndGradient", document)
             value = found["value"] if found["value"].ndim else float(found["value"])
         _warn_unsettled("value_and_gradient", model, found)
-        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
+        return value, Gradient.from_document(found["gradient"], names, np.array(found["diverged_step"]))
 
     @reject_unknown_arguments
     def jacobian(

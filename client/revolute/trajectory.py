@@ -647,6 +647,8 @@ def _read_only_or_none(document: Mapping[str, Any], name: str) -> Any:
 
 
 def _read_only(array: np.ndarray) -> Any:
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -15,7 +15,7 @@ class UnsettledWarning(UserWarning):
 
 
 def warn_unsettled(
-    verb: str, model: ModelHandle, unsettled_step: Any, residual: Any, stacklevel: int
+    verb: str, model: ModelHandle, unsettled_step: Any, residual: Any, stacklevel: int, *, since: int = 0
 ) -> None:
     """Warn if the solver did not settle in some environment.
 
@@ -25,13 +25,12 @@ def warn_unsettled(
         unsettled_step: first step that did not settle, or -1, [batch]; None if an old server does not tell.
         residual: largest violation that was left, m/s or rad/s, [batch].
         stacklevel: as for `warnings.warn`; 1 is the caller of this function.
+        since: first step of this call; earlier ones are not of interest.
     """
-    if unsettled_step is None:
+    if unsettled_step is None or not np.count_nonzero(unsettled_step >= since):
         return
     steps = np.atleast_1d(unsettled_step)
-    bad = steps >= 0
-    if not np.count_nonzero(bad):
-        return
+    bad = steps >= since
     where = f"{bad.sum()} of {len(steps)} environments" if len(steps) > 1 else "the environment"
     options = model.options
     cure = "look at solref, solimp and the masses"

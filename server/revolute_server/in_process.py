@@ -17,6 +17,9 @@ from .domain.derivatives import reporting_progress
 from .domain.in_process import InProcessService, finished
 from .verbs import Verbs
 
+_STATE_VERBS = frozenset({"Reset", "Step", "SetState", "GetState"})
+"""Verbs whose arrays a session keeps."""
+
 
 class LocalTransport:
     """Carries out verbs in this process.
@@ -35,10 +38,12 @@ class LocalTransport:
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> Document:
         """Carry out one verb; see `Transport.call`. `timeout` is ignored, because there is no network."""
         request = _set_fields(document)
+        if verb in _STATE_VERBS:
+            return _copied(finished(self._verbs.call(VERBS[verb], _copied(request))))
         if verb == "CheckGradient":
             with reporting_progress(request.pop("progress", None)):
                 return finished(self._verbs.call(VERBS[verb], request))
-        return _unshared(finished(self._verbs.call(VERBS[verb], request)))
+        return finished(self._verbs.call(VERBS[verb], request))
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[Document]:
         """Carry out StreamRollout; see `Transport.stream`."""
@@ -60,7 +65,7 @@ class LocalTransport:
             async with self._verbs.client_loss(document) as (trajectory, differentiate):
                 return await differentiate(respond(trajectory))
 
-        return _unshared(finished(converse()))
+        return finished(converse())
 
     @staticmethod
     def mjcf(source: str | bytes, assets: Mapping[str, bytes], options: Mapping[str, Any]) -> str:
@@ -86,12 +91,8 @@ def _set_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value is not None}
 
 
-def _unshared(answer: Document) -> Document:
-    """Copy the arrays that an answer shares with a kept trajectory, so that the caller may change them."""
-    gradient = answer.get("gradient", answer)
-    if "arrays" in gradient:
-        gradient["status"] = np.array(gradient["status"])
-    for name in ("diverged_step", "unsettled_step", "residual"):
-        if name in answer:
-            answer[name] = np.array(answer[name])
-    return answer
+def _copied(document: Document) -> Document:
+    """Return a document with copies of its arrays, so that caller and session share no memory."""
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value for name, value in document.items()
+    }

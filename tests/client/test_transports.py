@@ -548,6 +548,29 @@ def test_any_length(steps: int, simulator: revolute.Simulator) -> None:
     np.testing.assert_allclose(gradient.ctrl[:, 0], 1e-6 * np.arange(steps, 0, -1), rtol=1e-9)
 
 
+def test_a_session_shares_no_memory_with_its_caller(simulator: revolute.Simulator) -> None:
+    model = simulator.load_model(CART)
+    qpos, qvel, ctrl = np.array([[0.5]]), np.array([[0.25]]), np.array([[2.0]])
+    with simulator.session(model) as session:
+        for change, names in (
+            (lambda: session.reset(qpos, qvel), ("qpos", "qvel")),
+            (lambda: session.step(ctrl), ("qpos", "qvel", "ctrl")),
+            (lambda: session.set_state(qpos, qvel, ctrl=ctrl), ("qpos", "qvel", "ctrl")),
+        ):
+            answer = change()
+            expected = {name: np.array(getattr(answer, name)) for name in names}
+            arrays = (qpos, qvel, ctrl, *(getattr(answer, name) for name in names), answer.step_counts)
+            given = [np.array(array) for array in arrays]
+            for array in arrays:
+                array[...] = 7
+            state = session.state()
+            for name in names:
+                np.testing.assert_array_equal(getattr(state, name), expected[name])
+            assert state.step_counts.tolist() == given[-1].tolist()
+            for array, value in zip(arrays, given, strict=True):
+                array[...] = value
+
+
 def test_callers_share_a_session(simulator: revolute.Simulator) -> None:
     """Eight threads step one session, a ninth reads it: no step is lost, no state is torn."""
     session = simulator.session(simulator.load_model(CART))

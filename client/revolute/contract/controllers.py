@@ -18,6 +18,7 @@ import numbers
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -246,8 +247,10 @@ class Control:
                 raise ArgumentError.expected(name, f"a revolute.{kind.__name__}", type(value).__name__)
         if self.feedback is not None and self.policy is not None:
             raise ArgumentError.expected("policy", "none beside feedback", "both", advice="give one of them")
-        for name, value in self.inputs.items():
-            object.__setattr__(self, name, _finite(name, value))
+        for name in STEP_INPUTS:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _finite(name, value))
 
     @property
     def has_controller(self) -> bool:
@@ -259,8 +262,8 @@ class Control:
         """Whether each row of `ctrl` acts as it is for one step, and nothing else does."""
         return self.hold == 1 and not self.has_controller and not self.inputs
 
-    @property
-    def inputs(self) -> dict[str, Float64Array]:
+    @cached_property
+    def inputs(self) -> Mapping[str, Float64Array]:
         """Those of `STEP_INPUTS` that are given, by name."""
         return {name: array for name in STEP_INPUTS if (array := getattr(self, name)) is not None}
 
@@ -276,7 +279,7 @@ class Control:
             return _NO_ARRAYS
         if self.feedback is not None:
             arrays = self.feedback.to_dict().items()
-            return {f"feedback.{name}": array for name, array in arrays} | self.inputs
+            return {**{f"feedback.{name}": array for name, array in arrays}, **self.inputs}
         if self.policy is None:
             return self.inputs
         goal = {} if self.policy.goal is None else {"policy.goal": self.policy.goal}
@@ -305,7 +308,7 @@ class Control:
             found["feedback"] = self.feedback.to_dict()
         if self.policy is not None:
             found["policy"] = self.policy.to_dict()
-        return found | self.inputs
+        return {**found, **self.inputs}
 
     @classmethod
     def of(
@@ -322,10 +325,12 @@ class Control:
 
         Arguments and errors are those of the constructor.
         """
-        given = feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat
-        if type(hold) is int and hold == 1 and all(value is None for value in given):
+        has_controller = feedback is not None or policy is not None
+        has_forces = qfrc_applied is not None or xfrc_applied is not None
+        has_poses = mocap_pos is not None or mocap_quat is not None
+        if type(hold) is int and hold == 1 and not (has_controller or has_forces or has_poses):
             return PLAIN
-        return cls(hold, *given)
+        return cls(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Control:
@@ -353,6 +358,8 @@ def given_inputs(
     qfrc_applied: Any, xfrc_applied: Any, mocap_pos: Any, mocap_quat: Any
 ) -> dict[str, Float64Array]:
     """Return those of `STEP_INPUTS` that are not None as float64 arrays, by name."""
+    if qfrc_applied is None and xfrc_applied is None and mocap_pos is None and mocap_quat is None:
+        return {}
     given = qfrc_applied, xfrc_applied, mocap_pos, mocap_quat
     return given_float64(dict(zip(STEP_INPUTS, given, strict=True)))
 

@@ -418,23 +418,23 @@ def _check_overflow(total: LossValue, arrays: Mapping[str, Float64Array]) -> Non
     check_within_float64(total.value, ended & ~counted)
 
 
-def check_within_float64(value: Float64Array, overflown: npt.NDArray[np.bool_]) -> None:
+def check_within_float64(value: Float64Array | float, overflown: npt.NDArray[np.bool_]) -> None:
     """Raise an error if the loss of an environment overflowed.
 
     Args:
-        value: the loss, [batch].
+        value: the loss, [batch], or one number for all.
         overflown: [batch], True where the trajectory is finite, but the loss or a derivative is not.
 
     Raises:
         ArgumentError: an entry of `overflown` is True.
     """
-    bad = np.flatnonzero(overflown)
-    if bad.size:
+    if np.count_nonzero(overflown):
+        first = np.flatnonzero(overflown)[0]
         raise ArgumentError.expected(
             "loss",
             "a value and derivatives within float64",
-            str(value[bad[0]]),
-            at=f"environment {bad[0]}",
+            str(np.broadcast_to(value, overflown.shape)[first]),
+            at=f"environment {first}",
             advice="use smaller weights or targets",
         )
 

@@ -28,6 +28,7 @@ class Verb:
         http_path: HTTP path, with "{}" for the id.
         id_field: request field in the path; empty if the path has no id.
         creates: whether the HTTP status of success is 201.
+        wrapped_in: name of the only field of an answer that wraps one message; empty for any other answer.
     """
 
     name: str
@@ -41,14 +42,7 @@ class Verb:
     http_path: str
     id_field: str
     creates: bool
-
-    @property
-    def wrapped_in(self) -> str:
-        """Name of the only field of an answer that wraps one message; empty for any other answer."""
-        fields = self.method.output_type.fields
-        if self.method.server_streaming or len(fields) != 1 or fields[0].message_type is None:
-            return ""
-        return fields[0].name
+    wrapped_in: str
 
 
 def _verb(method: MethodDescriptor) -> Verb:
@@ -69,7 +63,16 @@ def _verb(method: MethodDescriptor) -> Verb:
         http_path=re.sub(r"{\w+}", "{}", path),
         id_field=names[0] if names else "",
         creates=options.creates,
+        wrapped_in=_wrapped_in(method),
     )
+
+
+def _wrapped_in(method: MethodDescriptor) -> str:
+    """Return the name of the only field of an answer that wraps one message, or an empty one."""
+    fields = method.output_type.fields
+    if method.server_streaming or len(fields) != 1 or fields[0].message_type is None:
+        return ""
+    return fields[0].name
 
 
 VERBS = {

@@ -14,7 +14,7 @@ from revolute.contract.errors import ArgumentError
 from revolute.contract.scalars import positive_number
 
 from ._model import Model
-from .parameters import check_finite, parameters_of
+from .parameters import check_finite, has_parameter, parameters_of
 
 INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout besides the parameters."""
@@ -34,13 +34,15 @@ def check_wrt(
     Raises:
         ArgumentError: a name is unknown; the text lists the known ones.
     """
-    valid = (*INPUTS, *control.arrays, *others, *parameters_of(model))
+    own = (*INPUTS, *control.arrays, *others)
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     for name in names:
-        if name not in valid:
-            raise ArgumentError.expected("wrt", f"names among {', '.join(valid)}", repr(name))
+        if name not in own and not has_parameter(model, name):
+            valid = ", ".join((*own, *parameters_of(model)))
+            raise ArgumentError.expected("wrt", f"names among {valid}", repr(name))
     if not names:
-        raise ArgumentError.expected("wrt", f"at least one name among {', '.join(valid)}", "none")
+        valid = ", ".join((*own, *parameters_of(model)))
+        raise ArgumentError.expected("wrt", f"at least one name among {valid}", "none")
     return list(dict.fromkeys(names))
 
 

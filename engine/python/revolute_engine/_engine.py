@@ -132,6 +132,7 @@ class Engine:
             checkpoints=policy,
             all_states=wanted,
             copy_ctrl=policy.differentiable,
+            copy_states=False,
         )
         return self._simulate(model, problem, policy, wanted, cancel)
 
@@ -371,13 +372,17 @@ class Engine:
         if found is None:
             raise cancelled("backward")
         pulled, replayed, clipped = found
-        report = replace(rollout.report, replayed_steps=int(replayed.sum()))
-        ends = status, rollout.diverged_step
-        counts = clipped if bound else None
-        found_gradient = gradient_result(
-            model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises
+        return gradient_result(
+            model,
+            pulled,
+            rollout,
+            (status, rollout.diverged_step),
+            rollout.cost(int(replayed.sum())),
+            has_k,
+            method=method,
+            clipped=clipped if bound else None,
+            raises=raises,
         )
-        return replace(found_gradient, method=str(method))
 
     def value_and_gradient(
         self,
@@ -438,7 +443,15 @@ class Engine:
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(
-            model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
+            model,
+            qpos,
+            qvel,
+            ctrl,
+            params,
+            control=control,
+            checkpoints=policy,
+            copy_ctrl=False,
+            copy_states=False,
         )
         measures = any(term.quantity not in INPUTS for term in checked.terms)
         if control.inputs and measures and not problem.steps:

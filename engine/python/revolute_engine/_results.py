@@ -95,8 +95,12 @@ class Rollout:
     def report(self) -> CheckpointReport:
         """Cost of the checkpoints."""
         replayed = native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
+        return self.cost(self.batch * replayed)
+
+    def cost(self, replayed: int) -> CheckpointReport:
+        """Return the cost of the checkpoints for a backward pass that replayed this many steps in all."""
         numbers = self.final_qpos.shape[-1] + self.final_qvel.shape[-1]
-        return checkpoint_report(numbers, self.checkpoints, self.batch, self.steps, self.batch * replayed)
+        return checkpoint_report(numbers, self.checkpoints, self.batch, self.steps, replayed)
 
     def without_states(self) -> Rollout:
         """Return the trajectory with only the states that its gradient needs."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,9 +150,9 @@ def evaluated(
     completed = status == OK
     if raises:
         check_within_float64(value, completed & ~np.isfinite(value))
-        if not completed.any():
+        if not np.count_nonzero(completed):
             raise all_diverged(model, diverged_step)
-        check_within_float64(np.full(batch, np.inf), completed & (found.cotangents_finite == 0))
+        check_within_float64(np.inf, completed & (found.cotangents_finite == 0))
     else:
         value[~np.isfinite(value)] = np.inf
     diverged_step.setflags(write=False)
@@ -160,14 +161,18 @@ def evaluated(
         model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     clipped = found.clipped if clip else None
+    solved = found.unsettled_step, found.residual
     gradient = gradient_result(
-        model, found.pulled, problem, ends, report, has_k=False, clipped=clipped, raises=raises
-    )
-    gradient = replace(
-        gradient,
-        method=str(method),
-        unsettled_step=found.unsettled_step if problem.batched else found.unsettled_step[0, ...],
-        residual=found.residual if problem.batched else found.residual[0, ...],
+        model,
+        found.pulled,
+        problem,
+        ends,
+        report,
+        has_k=False,
+        method=method,
+        clipped=clipped,
+        solved=solved if problem.batched else (solved[0][0, ...], solved[1][0, ...]),
+        raises=raises,
     )
     return (value if problem.batched else float(value[0])), gradient
 
@@ -214,7 +219,9 @@ def gradient_result(
     report: CheckpointReport,
     has_k: bool,
     *,
+    method: GradientMethod,
     clipped: npt.NDArray[np.int64] | None = None,
+    solved: tuple[npt.NDArray[np.int64], Float64Array] | tuple[None, None] = (None, None),
     raises: bool = True,
 ) -> Gradient:
     """Convert the compiled engine's gradients [K, batch, ...] to a Gradient.
@@ -226,21 +233,27 @@ def gradient_result(
         ends: status [batch], and diverged_step in the result's shape.
         report: cost of the checkpoints.
         has_k: whether the result has the axis K.
+        method: how it was differentiated.
         clipped: number of clipped cotangents [K, batch]; None if none may be.
+        solved: unsettled_step and residual in the result's shape, if the call simulated.
         raises: whether it is an error that no environment has a finite gradient.
     """
     status, diverged_step = ends
     completed = status == OK
     finite = completed & finite_rows(pulled.values())
-    if raises and not np.count_nonzero(finite):
+    count = np.count_nonzero(finite)
+    if raises and not count:
         raise not_finite("backward", completed)
-    marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
+    if count < len(finite):
+        for array in pulled.values():
+            array[:, ~finite] = np.nan
+    marked = np.where(completed & ~finite, np.int32(NOT_FINITE), status)
     shaped = {name: _shaped(model, name, pulled.pop(name), inputs, finite, has_k) for name in list(pulled)}
     if clipped is not None:
         clipped = clipped if inputs.batched else clipped[:, 0]
         clipped = clipped if has_k else clipped[0, ...]
     status = marked if inputs.batched else marked[0, ...]
-    return Gradient(shaped, status, diverged_step, report, clipped, zero_notes(shaped))
+    return Gradient(shaped, status, diverged_step, report, clipped, zero_notes(shaped), str(method), *solved)
 
 
 def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
@@ -258,7 +271,7 @@ def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
     """Return for each environment (second axis) whether all numbers are finite."""
-    return np.logical_and.reduce([native.finite_rows(array) for array in arrays])
+    return functools.reduce(operator.and_, map(native.finite_rows, arrays))
 
 
 def _shaped(
@@ -269,7 +282,7 @@ def _shaped(
     completed: npt.NDArray[np.bool_],
     has_k: bool,
 ) -> Float64Array:
-    """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
+    """Give one gradient the shape of its input. Diverged environments are left out of a sum."""
     if inputs.control is not PLAIN and name in inputs.control.arrays:
         return _shaped_of_controller(name, pulled, inputs, completed, has_k)
     if name in PARAMETERS:
@@ -277,7 +290,6 @@ def _shaped(
         if not (name in inputs.params and is_per_environment(name, inputs.params[name])):
             summed = _summed(pulled, completed)
             return summed if has_k else summed[0, ...]
-    pulled[:, ~completed] = np.nan
     gradient = pulled if inputs.batched else pulled[:, 0]
     return gradient if has_k else gradient[0]
 
@@ -293,8 +305,6 @@ def _shaped_of_controller(
     given = inputs.control.arrays[name]
     if name not in AXES_OF_OWN or is_shared(given, AXES_OF_OWN[name], len(completed)):
         pulled = _summed(pulled, completed)
-    else:
-        pulled[:, ~completed] = np.nan
     gradient = pulled.reshape(len(pulled), *given.shape)
     return gradient if has_k else gradient[0]
 

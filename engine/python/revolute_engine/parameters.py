@@ -202,8 +202,13 @@ PARAMETERS = {
 
 def parameters_of(model: Model) -> list[str]:
     """Return the names of the parameters that a model's contact model reads."""
-    contact_model = model.options["contact_model"]
-    return [name for name, known in PARAMETERS.items() if known.contact_model in (None, contact_model)]
+    return [name for name in PARAMETERS if has_parameter(model, name)]
+
+
+def has_parameter(model: Model, name: Any) -> bool:
+    """Tell whether a model's contact model reads a parameter of this name."""
+    known = PARAMETERS.get(name) if isinstance(name, str) else None
+    return known is not None and known.contact_model in (None, model.options["contact_model"])
 
 
 def default_parameter(model: Model, name: str) -> Float64Array:
@@ -307,12 +312,10 @@ def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> di
         return {}
     if not isinstance(given, Mapping):
         raise ArgumentError.expected(argument, "a mapping of names to arrays", type(given).__name__)
-    known = parameters_of(model)
     for name in given:
-        if name not in known:
-            raise ArgumentError.expected(
-                argument, f"names among {', '.join(known)}", repr(name), advice=_advice(name)
-            )
+        if not has_parameter(model, name):
+            known = ", ".join(parameters_of(model))
+            raise ArgumentError.expected(argument, f"names among {known}", repr(name), advice=_advice(name))
     prefix = "" if argument == "params" else f"{argument}."
     return {name: owned_float64(prefix + name, value) for name, value in given.items()}
 

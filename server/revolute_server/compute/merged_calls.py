@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from revolute.contract.checkpoints import EVERY
 from revolute.contract.controllers import PLAIN
 from revolute_engine import Engine, Model
 from revolute_engine.merged_calls import (
@@ -91,8 +90,9 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
     bar = call.ctrl_bar if bar is None else bar
     cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
-    small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
-    plain = rollout.checkpoints == EVERY and call.times is None and rollout.control.is_plain
+    states = rollout.kept_qpos.nbytes + rollout.kept_qvel.nbytes
+    small = size <= MOST_ENVIRONMENTS and states * cotangents <= MOST_BYTES
+    plain = rollout.checkpoints.policy == "every" and call.times is None and rollout.control.is_plain
     plain = plain and call.ctrl_bar is None and call.clip is None and call.on_diverged == "raise"
     plain = plain and call.gradient.is_exact
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
@@ -134,7 +134,7 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2] * call.control.hold
     small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nqvel) <= MOST_BYTES
-    plain = call.checkpoints == EVERY and call.control.is_plain
+    plain = call.checkpoints.policy == "every" and call.control.is_plain
     key = (verb, model.id, steps) if small and plain and size and steps else None
     return key, size, size * steps
 

@@ -247,7 +247,7 @@ def _in_range(counts: np.ndarray) -> bool:
     return bool((counts >= 0).all() and (counts <= MOST_STEPS).all())
 
 
-def total_steps(ctrl: Any, steps: int | None, hold: int) -> int:
+def total_steps(ctrl: np.ndarray, steps: int | None, hold: int) -> int:
     """Return the number of steps of a call.
 
     Args:
@@ -257,7 +257,7 @@ def total_steps(ctrl: Any, steps: int | None, hold: int) -> int:
     """
     if steps is not None:
         return steps
-    return hold * (np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else 1)
+    return hold * (ctrl.shape[1] if ctrl.ndim == 3 else 1)
 
 
 def advance(
@@ -290,23 +290,26 @@ def advance(
     """
     _check_steps(state, steps)
     batch = len(state.status)
-    periods = _checked_periods(ctrl, steps, control.hold)
-    controls = _checked_control(model, batch, ctrl, periods)
+    given = as_float64("ctrl", ctrl)
+    periods = _checked_periods(given, steps, control.hold)
+    controls = _checked_control(model, batch, given, periods)
+    varying = control.has_controller or controls.ndim == 3
     if inputs:
         inputs = _checked_inputs(model, inputs, batch, periods)
         state = dataclasses.replace(state, mocap=_moved_mocap(state.mocap, inputs))
+        varying = varying or any(each.shape[1] > 1 for each in inputs.values())
     gone = int(np.count_nonzero(state.status))
     if not steps or gone == batch:
         check_control(model, dataclasses.replace(control, previous_ctrl=state.ctrl), batch, periods)
         return _stepped(model, state, steps, _unmoved(state), state.ctrl)
-    varying = control.has_controller or controls.ndim == 3
-    varying = varying or any(each.shape[1] > 1 for each in inputs.values())
     if varying or state.params:
         parts = _parts(batch, model.nu, periods, control.hold) if varying else _constant_parts(steps)
         return _stepped(
             model, state, steps, *_by_rollouts(engine, model, state, controls, parts, inputs, control, cancel)
         )
-    start = _without_diverged(model, state.status, state.qpos, state.qvel)
+    start = state.qpos, state.qvel
+    if gone:
+        start = _without_diverged(model, state.status, *start)
     held = {**{name: rows[:, 0] for name, rows in inputs.items()}, **state.mocap} if inputs else state.mocap
     end = engine.advance(model, *start, controls, steps, inputs=held, cancel=cancel)
     if gone:
@@ -323,11 +326,11 @@ def advance(
     return _stepped(model, state, steps, end, controls)
 
 
-def _checked_periods(ctrl: Any, steps: int, hold: int) -> int:
+def _checked_periods(ctrl: np.ndarray, steps: int, hold: int) -> int:
     """Return the number of rows of controls that act in some steps."""
-    if hold == 1 and np.ndim(ctrl) < 3:
+    if hold == 1 and ctrl.ndim < 3:
         return steps
-    rows = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else None
+    rows = ctrl.shape[1] if ctrl.ndim == 3 else None
     if steps % hold or (rows is not None and rows * hold != steps):
         one = f"a multiple of hold={hold}"
         expected = one if rows is None else f"{rows * hold}, the rows of ctrl times hold={hold}"

@@ -27,14 +27,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import numpy as np
-
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute_engine import CancelToken, Engine, Model, load_model, native, to_mjcf_files
 from revolute_engine.segments import Segment, SegmentedRollout
 
-from ..compute.batching import Work, alone
+from ..compute.batching import Work
 from ..compute.compile_helper import ModelFiles
 from ..compute.stepping import State, advance
 from ..settings import Settings
@@ -133,33 +131,26 @@ class _Pool:
     queue = sys.maxsize
 
     async def run(self, call: Callable[[CancelToken], Result], steps: int = _LONG) -> Result:
-        return await self.run_work(alone(call, steps))
+        token = CancelToken()
+        if steps < _LONG or threading.current_thread() is not threading.main_thread():
+            return call(token)
+        with ThreadPoolExecutor(1, "revolute") as worker:
+            try:
+                future = worker.submit(call, token)
+            except RuntimeError:
+                # the system cannot start a thread: compute here, without reacting to Ctrl-C
+                return call(token)
+            try:
+                return future.result()
+            except BaseException:
+                token.cancel()
+                raise
 
     async def run_work(self, work: Work) -> Any:
-        token = CancelToken()
-        if work.steps < _LONG or threading.current_thread() is not threading.main_thread():
-            (found,) = work.run((work.item,), token)
-        else:
-            with ThreadPoolExecutor(1, "revolute") as worker:
-                try:
-                    future = worker.submit(work.run, (work.item,), token)
-                except RuntimeError:
-                    # the system cannot start a thread: compute here, without reacting to Ctrl-C
-                    (found,) = work.run((work.item,), token)
-                    return _result(found)
-                try:
-                    (found,) = future.result()
-                except BaseException:
-                    token.cancel()
-                    raise
-        return _result(found)
-
-
-def _result(found: Any) -> Any:
-    """Return the result of a call, or raise its error."""
-    if isinstance(found, RevoluteError):
-        raise found
-    return found
+        (found,) = await self.run(lambda token: work.run((work.item,), token), work.steps)
+        if isinstance(found, RevoluteError):
+            raise found
+        return found
 
 
 class _Budget:
@@ -301,7 +292,7 @@ class _Session(Session):
 
 
 class _Sessions(Sessions):
-    """Sessions by id. Callers get copies of the state, which they may change."""
+    """Sessions by id."""
 
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
@@ -319,7 +310,7 @@ class _Sessions(Sessions):
         return Page([session.info for session in list(self.kept.values())], "")
 
     async def state(self, session_id: str) -> State:
-        return _copied(self._session(session_id).state)
+        return self._session(session_id).state
 
     async def step(
         self,
@@ -338,7 +329,7 @@ class _Sessions(Sessions):
                 lambda token: advance(self._engine, model, before, ctrl, steps, token, inputs, control),
                 session.batch * steps,
             )
-            return _copied(session.state)
+            return session.state
 
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         _remove("session", self.kept, session_id)
@@ -356,7 +347,7 @@ class _Sessions(Sessions):
         session = self._session(session_id)
         with session.mutex:
             session.state = await compute(session)
-            return _copied(session.state)
+            return session.state
 
     async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:
         return self._session(session_id)
@@ -420,22 +411,6 @@ class _Trajectories(Trajectories):
     async def _forget_for_caller(self, trajectory_ids: Sequence[str]) -> None:
         for identifier in trajectory_ids:
             self.kept.pop(identifier, None)
-
-
-def _copied(state: State) -> State:
-    return State(
-        np.array(state.qpos),
-        np.array(state.qvel),
-        state.step_count,
-        state.time,
-        np.array(state.status),
-        np.array(state.step_counts),
-        state.params,
-        np.array(state.unsettled_step),
-        np.array(state.residual),
-        {name: np.array(pose) for name, pose in state.mocap.items()},
-        np.array(state.ctrl),
-    )
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

@@ -63,12 +63,15 @@ class Client:
     async def parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the parts of the request."""
         seconds: float = getattr(self._settings, self._pause)
-        late = DeadlineError.expected(
-            "request",
-            f"another part of it within {self._settings.flag(self._pause)} s",
-            "none",
-            advice="send the request again without pauses",
-        )
+
+        def late() -> DeadlineError:
+            return DeadlineError.expected(
+                "request",
+                f"another part of it within {self._settings.flag(self._pause)} s",
+                "none",
+                advice="send the request again without pauses",
+            )
+
         iterator = aiter(stream)
         while True:
             try:
@@ -101,12 +104,13 @@ class Client:
             CancelledError: the client has left.
         """
         seconds = self._settings.answer_timeout
-        late = UnreadError.expected(
-            "answer", f"a client that takes a part within {self._settings.flag('answer_timeout')} s", "none"
-        )
         size = _COPIES * (len(answer) if isinstance(answer, bytes) else answer.ByteSize())
         what, is_large = "an answer under way", size > _LARGE_ANSWER
         is_begun = False
+
+        def late() -> UnreadError:
+            flag = self._settings.flag("answer_timeout")
+            return UnreadError.expected("answer", f"a client that takes a part within {flag} s", "none")
 
         def begin() -> Awaitable[None]:
             nonlocal is_begun

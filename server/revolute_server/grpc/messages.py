@@ -28,6 +28,9 @@ Result = TypeVar("Result")
 _FEW_ENTRIES = 500
 """Messages with at most this many entries are read on the event loop, in about a millisecond."""
 
+_ENTRY_BYTES = 2
+"""Fewest bytes of an entry in a message: a tag and a length."""
+
 
 class ReceivedPart(NamedTuple):
     """A part of a request, and its encoded size in bytes."""
@@ -67,7 +70,7 @@ async def receive(
         if begun:
             assembler.feed(part.message)
         else:
-            entries = _count_entries(part.message, settings)
+            entries = _count_entries(part, settings)
             await _off_the_loop(entries, assembler.feed, part.message)
             await _begin(assembler, reservation, part.size)
         if assembler.complete and not (begun and to_end):
@@ -84,14 +87,16 @@ async def _begin(assembler: Assembler, reservation: Reservation, received: int) 
         await offered_memory.load(assembler, current_offer())
 
 
-def _count_entries(message: Any, settings: Settings) -> int:
-    """Count the entries of lists and maps in a message, before each of them is read.
+def _count_entries(part: ReceivedPart, settings: Settings) -> int:
+    """Count the entries of lists and maps in a message, before each of them is read; 0 for few.
 
     Raises:
         LimitError: there are too many.
     """
     most = settings.max_entries
-    count = count_entries(message, most)
+    if part.size <= _ENTRY_BYTES * min(most, _FEW_ENTRIES):
+        return 0
+    count = count_entries(part.message, most)
     if count > most:
         raise LimitError.expected(
             "request",

@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from revolute.contract.errors import (
-    DeadlineError,
     LimitError,
     PermissionDeniedError,
     RevoluteError,
@@ -106,7 +105,7 @@ class Peers:
     @contextlib.contextmanager
     def working(self, peer: str) -> Iterator[None]:
         """Record a call of a connection for the length of the block."""
-        found = self._peers.setdefault(peer, _Peer())
+        found = self._kept(peer)
         found.calls += 1
         self.received(peer, _CALL_BYTES)
         self.resume(peer)
@@ -128,15 +127,15 @@ class Peers:
 
     def received(self, peer: str, size: int) -> None:
         """Record a message of a call."""
-        self._peers.setdefault(peer, _Peer()).explained += size + _MESSAGE_BYTES
+        self._kept(peer).explained += size + _MESSAGE_BYTES
 
     def resume(self, peer: str) -> None:
         """Record that the server works for a call."""
-        self._peers.setdefault(peer, _Peer()).working += 1
+        self._kept(peer).working += 1
 
     def pause(self, peer: str) -> None:
         """Record that it does not."""
-        found = self._peers.setdefault(peer, _Peer())
+        found = self._kept(peer)
         found.working -= 1
         found.last = time.monotonic()
         self._peers.move_to_end(peer)
@@ -147,6 +146,12 @@ class Peers:
         """Forget a connection that has ended."""
         if not self._find(peer).calls:
             self._peers.pop(peer, None)
+
+    def _kept(self, peer: str) -> _Peer:
+        found = self._peers.get(peer)
+        if found is None:
+            found = self._peers[peer] = _Peer()
+        return found
 
     def _find(self, peer: str) -> _Peer:
         return self._peers.get(peer) or _Peer()
@@ -229,7 +234,7 @@ class Wait:
         begin: Callable[[], Awaitable[Result]],
         size: int,
         seconds: float,
-        late: DeadlineError,
+        late: Callable[[], RevoluteError],
         what: str,
         *,
         at_once: bool = False,
@@ -240,7 +245,7 @@ class Wait:
             begin: returns what ends when the client has done it.
             size: bytes that gRPC may hold until then.
             seconds: time limit.
-            late: the error when the time is over.
+            late: makes the error when the time is over.
             what: name of these bytes in errors.
             at_once: whether the bytes are there now and are counted from the start.
 
@@ -267,7 +272,7 @@ class Wait:
                 self._peers.hold(size, self._budget.limit // _SHARE)
                 is_held = True
                 held.grow(size - held.count)
-                timer = loop.call_later(max(0.0, seconds - _MOMENT), stop, late)
+                timer = loop.call_later(max(0.0, seconds - _MOMENT), lambda: stop(late()))
             except RevoluteError as error:
                 end = functools.partial(stop, error)
                 if self._peers.be_patient(self._peer, end):

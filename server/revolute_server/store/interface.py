@@ -374,9 +374,10 @@ class Excess:
     def of(cls, usage: Usage, kind: str, keep: int | None, keep_bytes: int | None, each: int = 0) -> Excess:
         """Return what is beyond the limits; `each` is added to the bytes of a record."""
         held = {name: (n, size + each * n) for (other, name), (n, size) in usage.items() if other == kind}
-        total, total_bytes = (sum(numbers) for numbers in zip((0, 0), *held.values(), strict=True))
-        count = 0 if keep is None else max(0, total - keep)
-        size = 0 if keep_bytes is None else max(0, total_bytes - keep_bytes)
+        count = 0 if keep is None else max(0, sum(n for n, _ in held.values()) - keep)
+        size = 0 if keep_bytes is None else max(0, sum(own for _, own in held.values()) - keep_bytes)
+        if not count and not size:
+            return cls(0, 0, {})
         shares = (keep or 0) / max(1, len(held)), (keep_bytes or 0) / max(1, len(held))
         beyond = {
             name: [(n - shares[0]) * (count > 0), (held_bytes - shares[1]) * (size > 0)]

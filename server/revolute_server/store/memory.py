@@ -79,14 +79,15 @@ class MemoryStore(Store):
             stage.apply(write)
         if any(write.kind == REQUEST for write in writes):
             self._forget_requests(stage)
-        self._reserve(_total(stage.usage) - _total(self.usage))
+        self._reserve(stage.grown)
         for (kind, key), kept in stage.changes.items():
             old = self._kinds[kind].pop(key, None) if kept is None else self._kinds[kind].get(key)
             if kept is not None:
                 self._kinds[kind][key] = kept
             if kind == REQUEST:
                 self._note_request(key, old, kept)
-        self._children.update(stage.children)
+        if stage.children:
+            self._children.update(stage.children)
         self.usage, self._sequence = stage.usage, stage.sequence
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
@@ -125,7 +126,7 @@ class MemoryStore(Store):
 
 
 class _Stage:
-    """The changes of a transaction, before they are applied."""
+    """The changes of a transaction, before they are applied; `grown` counts the bytes that they add."""
 
     def __init__(
         self,
@@ -141,6 +142,7 @@ class _Stage:
         self.changes: dict[tuple[str, str], _Kept | None] = {}
         self.children: collections.Counter[str] = collections.Counter()
         self.usage = dict(usage)
+        self.grown = 0
         self.sequence = sequence
 
     def apply(self, write: Write) -> None:
@@ -193,7 +195,7 @@ class _Stage:
             payload=(joined(write.payload),) if write.size <= _JOINED_BYTES else write.payload,
         )
         self.changes[name] = _Kept(record, kept.parent if kept else write.parent, client)
-        add_to_usage(self.usage, write.kind, client, int(old is None), grown)
+        self._count(write.kind, client, int(old is None), grown)
 
     def _delete(self, write: Delete, kept: _Kept) -> None:
         if write.expired_at is not None and not _has_expired(kept.record, write.expired_at):
@@ -203,12 +205,12 @@ class _Stage:
         if kept.parent:
             self.children[kept.parent] -= 1
         self.changes[write.kind, write.key] = None
-        add_to_usage(self.usage, write.kind, kept.client, -1, -kept.record.size)
+        self._count(write.kind, kept.client, -1, -kept.record.size)
+
+    def _count(self, kind: str, client: str, number: int, size: int) -> None:
+        add_to_usage(self.usage, kind, client, number, size)
+        self.grown += size + RECORD_BYTES * number
 
 
 def _has_expired(entry: Entry, now: float) -> bool:
     return entry.expires is not None and entry.expires <= now
-
-
-def _total(usage: dict[tuple[str, str], tuple[int, int]]) -> int:
-    return sum(size + RECORD_BYTES * count for count, size in usage.values())

@@ -68,8 +68,11 @@ class StepInputArrays(Body):
     @property
     def step_inputs(self) -> dict[str, np.ndarray]:
         """Those that are set, by name."""
-        given = ((name, getattr(self, name)) for name in STEP_INPUTS)
-        return {name: as_float64(name, value) for name, value in given if value is not None}
+        return {
+            name: as_float64(name, value)
+            for name in STEP_INPUTS
+            if (value := getattr(self, name)) is not None
+        }
 
 
 class Feedback(Body):

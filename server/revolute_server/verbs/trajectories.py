@@ -259,7 +259,9 @@ class TrajectoryVerbs(ServiceVerbs):
             record=_trajectory_id,
             replay=replay,
         )
-        if body.measure and not measured:
+        if not body.measure:
+            return found
+        if not measured:
             # the answer to a repeat
             source = Source(trajectory_id=found["trajectory_id"])
             measured = await self._measured(source, body.measure)

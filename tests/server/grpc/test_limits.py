@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
@@ -19,6 +21,9 @@ from revolute.contract.codec.parts import assemble, to_parts
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
 from revolute.contract.errors import ArgumentError, LimitError, RevoluteError
 from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute_server.compute.memory_budget import MemoryBudget
+from revolute_server.grpc.messages import ReceivedPart, receive
+from revolute_server.settings import Settings
 
 from ..conftest import CART
 from ..processes import ServerProcess, running_server
@@ -156,6 +161,24 @@ def test_more_entries_than_the_limit_are_refused_and_fewer_are_read(
     assert isinstance(error, LimitError) and "--max-entries" in error.message
     error = refused(15_000)
     assert isinstance(error, ArgumentError) and "--max-entries" not in error.message
+
+
+@pytest.mark.parametrize("most", [3, 400, 501])
+def test_the_smallest_entries_are_counted(most: int) -> None:
+    """Empty names take two bytes each, the least that an entry takes."""
+
+    async def read(count: int) -> dict[str, Any]:
+        message = trajectory_pb2.RolloutRequest(start=trajectory_pb2.RolloutInputs(forget=[""] * count))
+
+        async def parts() -> AsyncIterator[ReceivedPart]:
+            yield ReceivedPart(message, message.ByteSize())
+
+        settings = dataclasses.replace(Settings(), max_entries=most)
+        return await receive(parts(), MemoryBudget(2**30).reserve("a request"), settings)
+
+    assert len(asyncio.run(read(most))["forget"]) == most
+    with pytest.raises(LimitError, match="--max-entries"):
+        asyncio.run(read(most + 1))
 
 
 def test_health_answers_beside_a_message_at_the_limit(

@@ -172,7 +172,7 @@ def test_a_full_memory_refuses_no_call_that_is_only_late() -> None:
         async def wait(peer: str, seconds: float) -> str:
             waits = Wait(budget, peers, peer)
             begin = functools.partial(asyncio.sleep, seconds, peer)
-            return await waits.for_client(begin, MIB // 2, 5.0, late, "a part of a request")
+            return await waits.for_client(begin, MIB // 2, 5.0, lambda: late, "a part of a request")
 
         assert await asyncio.gather(*(wait(f"a{number}", 0.1) for number in range(4)))
         first, second = await asyncio.gather(wait("a", 0.1), wait("a", 0.1), return_exceptions=True)
@@ -195,7 +195,7 @@ def test_waits_for_clients_leave_half_of_the_memory_to_others() -> None:
         async def wait(peer: str) -> str:
             begin = functools.partial(asyncio.sleep, 1.0, peer)
             return await Wait(budget, peers, peer).for_client(
-                begin, 2 * MIB, 5.0, late, "a part of a request"
+                begin, 2 * MIB, 5.0, lambda: late, "a part of a request"
             )
 
         # two of each connection, since the only one would be waited for a while

@@ -251,7 +251,8 @@ class _Field:
         if self.size < 0:
             raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
         self.is_shared = self._is_tensor and message.HasField("shared")
-        self._buffer = _NO_BYTES
+        # what comes inside of the message is a bytearray
+        self._buffer: Any = _NO_BYTES
         self._filled = 0
 
     @property
@@ -279,7 +280,7 @@ class _Field:
         if data and (self.is_shared or len(data) != self.size):
             raise self._wrong_count(len(data) + self.size * self.is_shared)
         if data:
-            self.append(0, data)
+            self._buffer, self._filled = bytearray(data), self.size
             self._message.ClearField("data")
         return len(data)
 
@@ -306,9 +307,7 @@ class _Field:
         if not self.filled:
             raise self._wrong_count(self._filled)
         return (
-            tensors.array_from_bytes(self._message, self._buffer)
-            if self._is_tensor
-            else self._buffer.tobytes()
+            tensors.array_from_bytes(self._message, self._buffer) if self._is_tensor else bytes(self._buffer)
         )
 
     def _wrong_count(self, got: int) -> ArgumentError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,14 @@ from ..v1 import tensor_pb2
 
 _ITEM_BYTES = {"<f8": 8, "<f4": 4, "<i4": 4, "<i8": 8}
 WIRE_DTYPES = tuple(_ITEM_BYTES)
+
+_DTYPES: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
+    "<f8": (np.dtype("<f8"), np.dtype("=f8")),
+    "<f4": (np.dtype("<f4"), np.dtype("=f8")),
+    "<i4": (np.dtype("<i4"), np.dtype("=i4")),
+    "<i8": (np.dtype("<i8"), np.dtype("=i8")),
+}
+"""Types of arrays on the wire and in this process."""
 
 MOST_AXES = 8
 """Largest number of axes of an array on the wire; the protocol needs four."""
@@ -93,11 +102,9 @@ def check_axes(name: str, shape: Sequence[int]) -> None:
 
 def array_from_bytes(tensor: tensor_pb2.Tensor, data: bytearray | np.ndarray) -> np.ndarray:
     """Return `data` as an array with the dtype and shape of `tensor`; float32 is widened to float64."""
-    array = np.frombuffer(data, dtype=tensor.dtype).reshape(tuple(tensor.shape))
-    if array.dtype.isnative and array.dtype.str != "<f4":
-        return array
-    native = np.dtype("=f8") if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
-    return array.astype(native, copy=False)
+    sent, native = _DTYPES[tensor.dtype]
+    array = np.ndarray(tuple(tensor.shape), sent, data)
+    return array if sent == native else array.astype(native)
 
 
 def wrong_byte_count(name: str, tensor: tensor_pb2.Tensor, got: int) -> ArgumentError:
