@@ -34,7 +34,8 @@ struct Square {
 
 class Builder {
  public:
-  Builder(const std::vector<Point>& vertices, std::vector<SupportCell>& cells, std::vector<int>& members)
+  Builder(const std::vector<Point>& vertices, std::vector<SupportCell>& cells,
+          std::vector<CellMember>& members)
       : vertices_(vertices), cells_(cells), members_(members) {
     for (const Point& v : vertices)
       rounding_ = std::max(rounding_, 1e-12 * (std::fabs(v.x) + std::fabs(v.y) + std::fabs(v.z)));
@@ -52,7 +53,7 @@ class Builder {
  private:
   const std::vector<Point>& vertices_;
   std::vector<SupportCell>& cells_;
-  std::vector<int>& members_;
+  std::vector<CellMember>& members_;
   double rounding_ = 0;
 
   // `from` has the vertices that may be farthest in a square around this one.
@@ -60,7 +61,7 @@ class Builder {
     const Members kept = contenders(square, from);
     if (kept.size() <= few_members || depth == deepest) {
       cells_[cell] = {int(members_.size()), int(kept.size())};
-      members_.insert(members_.end(), kept.begin(), kept.end());
+      for (int i : kept) members_.push_back({{vertices_[i].x, vertices_[i].y, vertices_[i].z}, i});
       return;
     }
     const int first = int(cells_.size());
@@ -98,7 +99,7 @@ class Builder {
 }  // namespace
 
 int add_support_cells(const std::vector<Point>& vertices, std::vector<SupportCell>& cells,
-                      std::vector<int>& members) {
+                      std::vector<CellMember>& members) {
   if (vertices.size() <= few_vertices) return no_cells;
   return Builder(vertices, cells, members).build();
 }

@@ -8,9 +8,9 @@
 
 namespace revolute {
 
-// Appends the cells of a hull to `cells`, and their vertices, counted from the hull's first, to `members`. Returns the first of
+// Appends the cells of a hull to `cells`, and their vertices to `members`. Returns the first of
 // the six sides' cells, or no_cells if the vertices are few: then a search through all of them is faster.
 int add_support_cells(const std::vector<Vector3<double>>& vertices, std::vector<SupportCell>& cells,
-                      std::vector<int>& members);
+                      std::vector<CellMember>& members);
 
 }  // namespace revolute

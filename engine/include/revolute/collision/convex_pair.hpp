@@ -22,9 +22,11 @@ struct BestFace {
   Vector normal;  // outward
 };
 
-// The face of `shape` over which `other` stands the highest; `towards`: roughly from shape to other.
-REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other,
-                                      const Vector& towards) {
+// The face of `shape`, of all or of the likely ones, over which `other` stands the highest. `towards`: roughly from shape to
+// other; `bound`: no separation is larger, so the search ends with a face that attains it.
+enum class Among { likely, all };
+REVOLUTE_HD inline BestFace best_face(Among among, const ConvexShape& shape, const ConvexShape& other,
+                                      const Vector& towards, double bound) {
   BestFace best;
   FaceRivals rivals;
   rivals.add(support(other, -towards));
@@ -37,9 +39,15 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
     if (s > best.separation || (s == best.separation && index < best.face)) {
       best = {s, index, normal};
       rivals.least = s - rounding;
+      rivals.settled = s >= bound - rounding;
     }
   };
-  with_shape(shape, [&](const auto& of) { of.visit_faces(shape, towards, rivals, consider); });
+  with_shape(shape, [&](const auto& of) {
+    if (among == Among::likely)
+      of.visit_likely_faces(shape, towards, rivals, consider);
+    else
+      of.visit_faces(shape, towards, rivals, consider);
+  });
   return best;
 }
 
@@ -174,10 +182,10 @@ REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceEle
   return one.feature == Feature::smooth || one.feature == Feature::rim || dot(gap, gap) == 0;
 }
 
-// Finds the stationary pair near direction n with the largest separation, trying coarser and coarser features. A pair that is
-// less apart than the shapes in direction n itself does not count.
+// Finds the stationary pair near direction n with the largest separation, trying coarser and coarser features, until one
+// attains `bound`. A pair that is less apart than the shapes in direction n itself does not count.
 REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n,
-                                        StationaryPair& best) {
+                                        double bound, StationaryPair& best) {
   const double size = a.size + b.size;
   double most = separation(a, b, n) - 1e-9 * size;
   bool found = false;
@@ -198,6 +206,7 @@ REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape&
     most = apart;
     best = pair;
     found = true;
+    if (apart >= bound - 1e-12 * size) break;
   }
   return found;
 }
@@ -225,16 +234,22 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const bool apart = nearest.distance > 1e-6 * size;
   Vector n = nearest.normal;
   if (hulls && !apart) {
-    n = overlap_normal(a, b);
+    n = overlap_normal(a, b, nearest.simplex);
   } else if (!hulls && nearest.distance < 1e-3 * size) {
     const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
     n = drawn.distance > 1e-3 * size ? drawn.normal : overlap_normal(a, b);
   }
-  const BestFace face_a = best_face(a, b, n), face_b = best_face(b, a, -n);
-  const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
-  const BestFace& face = a_first ? face_a : face_b;
   // (1); no separation exceeds the distance, which for overlapping hulls is the separation along n
   const double bound = apart ? nearest.distance : hulls ? separation(a, b, n) : 1e300;
+  const auto attains = [&](double s) { return s >= bound - 1e-6 * size; };
+  BestFace face;
+  bool a_first = true;
+  const auto search_faces = [&](Among among) {
+    const BestFace face_a = best_face(among, a, b, n, bound);
+    const BestFace face_b = attains(face_a.separation) ? BestFace() : best_face(among, b, a, -n, bound);
+    a_first = face_a.separation >= face_b.separation - 1e-6 * size;
+    face = a_first ? face_a : face_b;
+  };
   StationaryPair pair, other;
   double most = -1e300;
   const auto take = [&](const StationaryPair& found) {
@@ -244,7 +259,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   // round shapes that overlap deeply may be the least apart in a direction far from n
   const auto search_around = [&] {
     const auto search_from = [&](const Vector& m) {
-      if (best_stationary(a, b, m, other)) take(other);
+      if (best_stationary(a, b, m, bound, other)) take(other);
     };
     search_from(overlap_normal(a, b));
     if (face.face >= 0) search_from(a_first ? face.normal : -face.normal);
@@ -252,23 +267,28 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
       with_shape(*shape, [&](const auto& of) { of.visit_directions(*shape, n, search_from); });
   };
   bool stretch = false;
-  const auto search_features = [&] {
+  const auto search_stationary = [&] {
     const Vector& start = apart ? nearest.normal : n;
     stretch = parallel_edges(a, b, start, other);
-    if (stretch || best_stationary(a, b, start, other)) take(other);
-    const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
-    if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other))
+    if (stretch || best_stationary(a, b, start, bound, other)) take(other);
+  };
+  // if neither a likely face nor a stationary pair is as far away as the nearest points: all faces, then edges of hulls
+  if (bound < 1e299) search_faces(Among::likely);
+  if (!attains(face.separation)) search_stationary();
+  if (!attains(std::fmax(face.separation, most))) {
+    search_faces(Among::all);
+    if (hulls && !stretch && !attains(face.separation) && best_edges(a, b, n, other) &&
+        find_stationary(a, b, other))
       take(other);
     if (!apart && !hulls && !stretch && std::fmax(face.separation, most) < -1e-3 * size) search_around();
-  };
-  if (face.separation < bound - 1e-6 * size) search_features();
+  }
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
     face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
     if (out.count > 0) return;
     // the face's plane is as far away as the nearest point, which lies just beyond the face's sides
-    if (most < -1e299) search_features();
+    if (most < -1e299) search_stationary();
   }
   if (most < -1e299) pair = support_pair(a, b, n);
   if (stretch)

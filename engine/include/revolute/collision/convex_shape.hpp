@@ -22,18 +22,20 @@ struct ConvexShape {
   double size;    // of the shape, for tolerances
 
   REVOLUTE_HD bool is_hull() const { return geom->vertices > 0; }
-  REVOLUTE_HD Vector vertex(int i) const {
-    return p + R * vector3<double>(hulls->vertices + 3 * (geom->vertex + i));
-  }
+  REVOLUTE_HD Vector vertex(int i) const { return p + R * local_vertex(i); }
   REVOLUTE_HD const HullFace& face(int i) const { return hulls->faces[geom->face + i]; }
   REVOLUTE_HD const HullEdge& edge(int i) const { return hulls->edges[geom->edge + i]; }
   REVOLUTE_HD Vector corner(const HullFace& face, int i) const {
     return vertex(hulls->corners[face.corner + i]);
   }
-  // Whether a corner of the face is as high as `height` in direction m.
+  REVOLUTE_HD Vector local_vertex(int i) const {
+    return vector3<double>(hulls->vertices + 3 * (geom->vertex + i));
+  }
+  // Whether a corner of the face is as high as `height` in direction m, both in the link's frame.
   REVOLUTE_HD bool reaches(const HullFace& face, const Vector& m, double height) const {
+    const int* corner = hulls->corners + face.corner;
     for (int i = 0; i < face.corners; ++i)
-      if (dot(m, corner(face, i)) >= height) return true;
+      if (dot(m, local_vertex(corner[i])) >= height) return true;
     return false;
   }
   REVOLUTE_HD Vector axis() const { return R.column(2); }
@@ -59,7 +61,7 @@ REVOLUTE_HD inline int support_vertex(const ConvexShape& shape, const Vector& m)
   return farthest_vertex(*shape.hulls, *shape.geom, transpose_times(shape.R, m));
 }
 
-// Calls visit(i) for vertices, faces or edges of a hull, in any order, until it returns false. At least those with a point as
+// Calls visit(i) for vertices or edges of a hull, in any order, until it returns false. At least those with a point as
 // high as `height` in the unit direction m are visited.
 template <class Visit>
 REVOLUTE_HD inline void visit_high(const ConvexShape& shape, int tree, int number, const Vector& m,
@@ -72,11 +74,6 @@ template <class Visit>
 REVOLUTE_HD inline void visit_high_vertices(const ConvexShape& shape, const Vector& m, double height,
                                             const Visit& visit) {
   visit_high(shape, shape.geom->vertex_tree, shape.geom->vertices, m, height, visit);
-}
-template <class Visit>
-REVOLUTE_HD inline void visit_high_faces(const ConvexShape& shape, const Vector& m, double height,
-                                         const Visit& visit) {
-  visit_high(shape, shape.geom->face_tree, shape.geom->faces, m, height, visit);
 }
 template <class Visit>
 REVOLUTE_HD inline void visit_high_edges(const ConvexShape& shape, const Vector& m, double height,

@@ -24,10 +24,12 @@ struct ReferenceFace {
 };
 
 // Serves the search for the face of a shape over which another shape stands the highest: the last points of the other shape
-// that were looked at. None of them is lower than `least` over a face that wins.
+// that were looked at. None of them is lower than `least` over a face that wins. Once settled, no face that was not yet
+// visited can win.
 struct FaceRivals {
   static constexpr int most = 8;
   double least = -1e300;
+  bool settled = false;
   int count = 0;  // of all points so far; point i is at place i % most
   Vector points[most];
 

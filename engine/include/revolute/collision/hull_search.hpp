@@ -67,17 +67,14 @@ REVOLUTE_HD inline const SupportCell& support_cell(const HullArrays& hulls, cons
 }
 
 REVOLUTE_HD inline int farthest_in_cells(const HullArrays& hulls, const Geom& geom, const Vector& m) {
-  const double* vertices = hulls.vertices + 3 * geom.vertex;
   const SupportCell& cell = support_cell(hulls, geom, m);
-  const int* members = hulls.cell_members + cell.first;
+  const CellMember* members = hulls.cell_members + cell.first;
   int best = 0;
   double height = -1e300;
   for (int k = 0; k < cell.count; ++k) {
-    const double h = height_of(vertices + 3 * members[k], m);
-    if (h > height) {
-      height = h;
-      best = members[k];
-    }
+    const double h = height_of(members[k].at, m);
+    best = h > height ? members[k].vertex : best;
+    height = h > height ? h : height;
   }
   return best;
 }

@@ -12,17 +12,18 @@
 
 namespace revolute {
 
-struct NearestPoints {
-  double distance;  // 0 where the cores overlap
-  Vector normal;    // from a to b
-};
-
-namespace detail {
-
 struct Simplex {
   Vector w[4];
   int count;
 };
+
+struct NearestPoints {
+  double distance;  // 0 where the cores overlap
+  Vector normal;    // from a to b
+  Simplex simplex;  // the last one; where the cores overlap, mostly a tetrahedron about the origin
+};
+
+namespace detail {
 
 // Keeps the points that span the part of the simplex nearest to the origin; returns that nearest point.
 REVOLUTE_HD inline Vector nearest_on_segment(Simplex& s) {
@@ -64,9 +65,10 @@ REVOLUTE_HD inline Vector nearest_on_triangle(Simplex& s) {
   s = best;
   return nearest;
 }
-// `inside`: the origin lies in the tetrahedron.
+// The last point lies beyond the face of the first three, so that face is not tried. `inside`: the origin lies in the
+// tetrahedron.
 REVOLUTE_HD inline Vector nearest_on_tetrahedron(Simplex& s, bool& inside) {
-  constexpr int faces[4][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}, {0, 2, 3, 1}, {1, 3, 2, 0}};
+  constexpr int faces[3][4] = {{0, 3, 1, 2}, {0, 2, 3, 1}, {1, 3, 2, 0}};
   Simplex best = s;
   Vector nearest = zero3<double>();
   double nearest_squared = 1e300;
@@ -104,7 +106,7 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
   const double size = a.size + b.size;
   for (int i = 0; i < iterations; ++i) {
     const double squared = dot(v, v);
-    if (squared < 1e-28 * size * size) return {0, unit(b.centre - a.centre)};
+    if (squared < 1e-28 * size * size) return {0, unit(b.centre - a.centre), simplex};
     const Vector w = difference_support(a, b, -v, scale);
     const double bound = dot(v, w);
     if (bound > 0 && bound * bound > squared * stop_beyond * stop_beyond)
@@ -116,20 +118,16 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
       repeated |= dot(gap, gap) == 0;
     }
     if (repeated) break;
-    const Simplex before = simplex;
     simplex.w[simplex.count++] = w;
     bool inside = false;
     const Vector next = simplex.count == 2   ? nearest_on_segment(simplex)
                         : simplex.count == 3 ? nearest_on_triangle(simplex)
                                              : nearest_on_tetrahedron(simplex, inside);
-    if (inside) return {0, unit(b.centre - a.centre)};
-    if (dot(next, next) >= squared) {  // rounding prevents progress
-      simplex = before;
-      break;
-    }
+    if (inside) return {0, unit(b.centre - a.centre), simplex};
+    if (dot(next, next) >= squared) break;  // rounding prevents progress
     v = next;
   }
-  return {norm(v), unit(v)};
+  return {norm(v), unit(v), simplex};
 }
 
 namespace detail {
@@ -193,9 +191,23 @@ struct Polytope {
   }
 };
 
-// Four points of D that are not in one plane; false when D is flat.
+// Four points of D that are not in one plane: those of `simplex`, or others; false when D is flat.
 REVOLUTE_HD inline bool first_tetrahedron(const ConvexShape& a, const ConvexShape& b, double size,
-                                          Polytope& out) {
+                                          const Simplex& simplex, Polytope& out) {
+  const auto finish = [&] {
+    out.count = 4;
+    out.inner = 0.25 * (out.points[0] + out.points[1] + out.points[2] + out.points[3]);
+    out.add_face(0, 1, 2);
+    out.add_face(0, 3, 1);
+    out.add_face(0, 2, 3);
+    out.add_face(1, 3, 2);
+    return true;
+  };
+  if (simplex.count == 4) {
+    for (int i = 0; i < 4; ++i) out.points[i] = simplex.w[i];
+    const Vector normal = cross(out.points[1] - out.points[0], out.points[2] - out.points[0]);
+    if (std::fabs(dot(normal, out.points[3] - out.points[0])) > 1e-6 * size * size * size) return finish();
+  }
   const Vector x = {1, 0, 0};
   out.points[0] = difference_support(a, b, x, 1);
   out.points[1] = difference_support(a, b, -x, 1);
@@ -209,24 +221,18 @@ REVOLUTE_HD inline bool first_tetrahedron(const ConvexShape& a, const ConvexShap
   if (std::fabs(dot(e1, out.points[2] - out.points[0])) < 1e-9 * size) out.points[2] = farther(e2);
   const Vector normal = unit(cross(out.points[1] - out.points[0], out.points[2] - out.points[0]));
   out.points[3] = farther(normal);
-  out.count = 4;
-  out.inner = 0.25 * (out.points[0] + out.points[1] + out.points[2] + out.points[3]);
-  if (std::fabs(dot(normal, out.points[3] - out.points[0])) < 1e-9 * size) return false;
-  out.add_face(0, 1, 2);
-  out.add_face(0, 3, 1);
-  out.add_face(0, 2, 3);
-  out.add_face(1, 3, 2);
-  return true;
+  return std::fabs(dot(normal, out.points[3] - out.points[0])) >= 1e-9 * size && finish();
 }
 
 }  // namespace detail
 
-// The direction, from a to b, in which overlapping cores are the least apart.
-REVOLUTE_HD inline Vector overlap_normal(const ConvexShape& a, const ConvexShape& b) {
+// The direction, from a to b, in which overlapping cores are the least apart; `simplex`: points of D to begin with.
+REVOLUTE_HD inline Vector overlap_normal(const ConvexShape& a, const ConvexShape& b,
+                                         const Simplex& simplex = {{}, 0}) {
   using namespace detail;
   Polytope polytope;
   const double size = a.size + b.size;
-  if (!first_tetrahedron(a, b, size, polytope)) return unit(b.centre - a.centre);
+  if (!first_tetrahedron(a, b, size, simplex, polytope)) return unit(b.centre - a.centre);
   Vector normal = unit(a.centre - b.centre);
   const double precise = a.is_hull() && b.is_hull() ? 1e-9 * size : 1e-6 * size;
   while (polytope.count < Polytope::max_points && polytope.face_count < Polytope::max_faces - 8) {

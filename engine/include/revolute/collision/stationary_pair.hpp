@@ -26,55 +26,53 @@ struct StationaryPair {
 
 namespace detail {
 
+// The unknowns are du, dv and y, without the directions that the elements do not have.
 struct StationarySystem {
+  int at_b, at_y, size;  // where dv and y begin
   double M[6][6];
   Vector e1, e2;
 
-  REVOLUTE_HD explicit StationarySystem(const StationaryPair& pair) {
-    const Vector& n = pair.normal;
-    complete_frame(n, e1, e2);
-    for (auto& row : M)
-      for (double& entry : row) entry = 0;
-    for (int i = 0; i < 2; ++i) {
-      fill(pair.a, i, 0, -1);
-      fill(pair.b, i, 2, 1);
-      M[4 + i][4 + i] = -pair.distance;
-    }
+  REVOLUTE_HD explicit StationarySystem(const StationaryPair& pair)
+      : at_b(pair.a.freedoms), at_y(at_b + pair.b.freedoms), size(at_y + 2) {
+    complete_frame(pair.normal, e1, e2);
+    for (int i = 0; i < size; ++i)
+      for (int j = 0; j < size; ++j) M[i][j] = 0;
+    fill(pair.a, 0, -1);
+    fill(pair.b, at_b, 1);
+    M[at_y][at_y] = M[at_y + 1][at_y + 1] = -pair.distance;
   }
-  REVOLUTE_HD void fill(const SurfaceElement& element, int i, int offset, double sign) {
-    if (i >= element.freedoms) {
-      M[offset + i][offset + i] = 1;
-      return;
+  REVOLUTE_HD void fill(const SurfaceElement& element, int offset, double sign) {
+    for (int i = 0; i < element.freedoms; ++i) {
+      for (int j = 0; j < element.freedoms; ++j) M[offset + i][offset + j] = sign * element.curvature[i][j];
+      const double along1 = dot(e1, element.tangent[i]), along2 = dot(e2, element.tangent[i]);
+      M[offset + i][at_y] = along1;
+      M[offset + i][at_y + 1] = along2;
+      M[at_y][offset + i] = sign * along1;
+      M[at_y + 1][offset + i] = sign * along2;
     }
-    for (int j = 0; j < element.freedoms; ++j) M[offset + i][offset + j] = sign * element.curvature[i][j];
-    const double along1 = dot(e1, element.tangent[i]), along2 = dot(e2, element.tangent[i]);
-    M[offset + i][4] = along1;
-    M[offset + i][5] = along2;
-    M[4][offset + i] = sign * along1;
-    M[5][offset + i] = sign * along2;
   }
 
   // x <- M^-1 x, or M'^-1 x; (3)
   REVOLUTE_HD void solve(double* x, bool transposed) const {
-    double A[6][6], scale[6];
-    for (int i = 0; i < 6; ++i) {
-      scale[i] = 0;
-      for (int j = 0; j < 6; ++j) {
+    double A[6][6];
+    for (int i = 0; i < size; ++i) {
+      double scale = 0;
+      for (int j = 0; j < size; ++j) {
         A[i][j] = transposed ? M[j][i] : M[i][j];
-        scale[i] = std::fmax(scale[i], std::fabs(A[i][j]));
+        scale = std::fmax(scale, std::fabs(A[i][j]));
       }
-      if (scale[i] <= 0) scale[i] = 1;
-      for (int j = 0; j < 6; ++j) A[i][j] /= scale[i];
-      x[i] /= scale[i];
+      if (scale <= 0) scale = 1;
+      for (int j = 0; j < size; ++j) A[i][j] /= scale;
+      x[i] /= scale;
     }
     bool regular[6];
-    for (int c = 0; c < 6; ++c) {
+    for (int c = 0; c < size; ++c) {
       int pivot = c;
-      for (int r = c + 1; r < 6; ++r)
+      for (int r = c + 1; r < size; ++r)
         if (std::fabs(A[r][c]) > std::fabs(A[pivot][c])) pivot = r;
       regular[c] = std::fabs(A[pivot][c]) > 1e-10;
       if (!regular[c]) continue;
-      for (int j = 0; j < 6; ++j) {
+      for (int j = 0; j < size; ++j) {
         const double kept = A[c][j];
         A[c][j] = A[pivot][j];
         A[pivot][j] = kept;
@@ -82,14 +80,14 @@ struct StationarySystem {
       const double kept = x[c];
       x[c] = x[pivot];
       x[pivot] = kept;
-      for (int r = c + 1; r < 6; ++r) {
+      for (int r = c + 1; r < size; ++r) {
         const double factor = A[r][c] / A[c][c];
-        for (int j = c; j < 6; ++j) A[r][j] -= factor * A[c][j];
+        for (int j = c; j < size; ++j) A[r][j] -= factor * A[c][j];
         x[r] -= factor * x[c];
       }
     }
-    for (int c = 5; c >= 0; --c) {
-      for (int j = c + 1; j < 6; ++j) x[c] -= A[c][j] * x[j];
+    for (int c = size - 1; c >= 0; --c) {
+      for (int j = c + 1; j < size; ++j) x[c] -= A[c][j] * x[j];
       x[c] = regular[c] ? x[c] / A[c][c] : 0;
     }
   }
@@ -112,19 +110,23 @@ REVOLUTE_HD inline bool find_stationary(const ConvexShape& a, const ConvexShape&
     const Vector between = pair.b.point - pair.a.point;
     pair.distance = dot(pair.normal, between);
     const detail::StationarySystem system(pair);
-    double x[6] = {0, 0, 0, 0, -dot(system.e1, between), -dot(system.e2, between)};
+    double x[6];
     for (int k = 0; k < pair.a.freedoms; ++k) x[k] = -dot(pair.a.tangent[k], pair.normal);
-    for (int k = 0; k < pair.b.freedoms; ++k) x[2 + k] = -dot(pair.b.tangent[k], pair.normal);
+    for (int k = 0; k < pair.b.freedoms; ++k) x[system.at_b + k] = -dot(pair.b.tangent[k], pair.normal);
+    double* const y = x + system.at_y;
+    y[0] = -dot(system.e1, between);
+    y[1] = -dot(system.e2, between);
     system.solve(x, false);
     // a step of at most half a radian
-    const double turn = std::sqrt(x[4] * x[4] + x[5] * x[5]), kept = turn > 0.5 ? 0.5 / turn : 1;
+    const double turn = std::sqrt(y[0] * y[0] + y[1] * y[1]), kept = turn > 0.5 ? 0.5 / turn : 1;
     if (!(turn < 1e6)) return false;
-    pair.normal = unit(pair.normal + (kept * x[4]) * system.e1 + (kept * x[5]) * system.e2);
+    pair.normal = unit(pair.normal + (kept * y[0]) * system.e1 + (kept * y[1]) * system.e2);
     if (turn > 1e-13) continue;
+    const double along_b = x[system.at_b];
     if (pair.a.feature == Feature::edge) pair.a.point = base_a + x[0] * pair.a.tangent[0];
-    if (pair.b.feature == Feature::edge) pair.b.point = base_b + x[2] * pair.b.tangent[0];
+    if (pair.b.feature == Feature::edge) pair.b.point = base_b + along_b * pair.b.tangent[0];
     const bool on_a = pair.a.feature != Feature::edge || std::fabs(x[0]) <= pair.a.half + 1e-9 * size;
-    const bool on_b = pair.b.feature != Feature::edge || std::fabs(x[2]) <= pair.b.half + 1e-9 * size;
+    const bool on_b = pair.b.feature != Feature::edge || std::fabs(along_b) <= pair.b.half + 1e-9 * size;
     pair.distance = dot(pair.normal, pair.b.point - pair.a.point);
     return on_a && on_b;
   }
@@ -143,11 +145,14 @@ REVOLUTE_HD inline Force<double> stationary_adjoint(const StationaryPair& pair,
   const Vector& n = pair.normal;
   const detail::StationarySystem system(pair);
   const Vector n_bar = bar.normal + (pair.a.radius + 0.5 * at.gap) * bar.point;
-  double x[6] = {0, 0, 0, 0, dot(system.e1, n_bar), dot(system.e2, n_bar)};
+  double x[6] = {};
   for (int k = 0; k < pair.a.freedoms; ++k) x[k] = dot(pair.a.tangent[k], bar.point);
+  double* const y = x + system.at_y;
+  y[0] = dot(system.e1, n_bar);
+  y[1] = dot(system.e2, n_bar);
   system.solve(x, true);
   const Vector delta_bar =
-      bar.point - (bar.gap + 0.5 * dot(n, bar.point)) * n + x[4] * system.e1 + x[5] * system.e2;
+      bar.point - (bar.gap + 0.5 * dot(n, bar.point)) * n + y[0] * system.e1 + y[1] * system.e2;
   Force<double> moment = force_at(pair.a.point, delta_bar);
   for (int k = 0; k < pair.a.freedoms; ++k) moment.n -= x[k] * cross(pair.a.tangent[k], n);
   return moment;

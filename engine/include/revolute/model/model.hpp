@@ -226,6 +226,11 @@ struct SupportCell {
   int first, count;  // range of HullArrays::cell_members; count 0: the first of four cells
 };
 constexpr int no_cells = -1;
+// One of a cell's vertices: its place, as a copy that stands beside those of its cell, and its index from the hull's first.
+struct CellMember {
+  double at[3];
+  int vertex;
+};
 
 // A node of a tree of discs over the vertices, faces or edges of a hull (hull_search.hpp). Its disc holds all points of its
 // items, and is a little larger, so that rounding never hides one.
@@ -246,7 +251,7 @@ struct HullArrays {
   const HullNode* hull_nodes;
   const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
   const SupportCell* support_cells;
-  const int* cell_members;  // vertices of the cells, counted from the geom's first
+  const CellMember* cell_members;
 };
 constexpr int no_tree = -1;
 constexpr int deepest_tree = 32;  // deeper than a tree over as many items as an int can count

@@ -21,7 +21,7 @@ struct Hulls {
   std::vector<HullNode> nodes;
   std::vector<int> items;
   std::vector<SupportCell> cells;
-  std::vector<int> cell_members;
+  std::vector<CellMember> cell_members;
 };
 
 class ModelStorage {

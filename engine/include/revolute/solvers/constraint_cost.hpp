@@ -11,6 +11,8 @@
 // The adjoint differentiates z.s'(y) by D, bound, mu and m, for fixed y and z.
 #pragma once
 
+#include <type_traits>
+
 #include "revolute/scalar/scalar.hpp"
 
 namespace revolute {
@@ -27,6 +29,20 @@ struct ConstraintCost {
   Real mu[most_rows - 1];
   Real normal_mu;  // ellipse: m of (3)
 };
+// Calls call(rows), with a number that the compiler knows for the usual numbers of rows, and 0 for the others.
+template <class Real, class Call>
+REVOLUTE_HD inline void with_rows(const ConstraintCost<Real>& cost, const Call& call) {
+  switch (cost.rows) {
+    case 1:
+      return call(std::integral_constant<int, 1>());
+    case 3:
+      return call(std::integral_constant<int, 3>());
+    case 4:
+      return call(std::integral_constant<int, 4>());
+    default:
+      call(std::integral_constant<int, 0>());
+  }
+}
 template <class Bar>
 struct ConstraintCostCotangent {
   Bar D[2], bound, mu[most_rows - 1], normal_mu;

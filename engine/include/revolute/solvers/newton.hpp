@@ -22,6 +22,7 @@ constexpr int most_newton_steps = 100, most_search_steps = 40;
 template <class Real>
 struct Newton {
   Real *a, *Ma;                    // [nv] the solution, M a
+  Real* inverse_diagonal;          // [nv] 1/M_kk
   Real *y, *slope;                 // [rows] y, s'(y)
   Real* curvature;                 // blocks of s''(y)
   Real* zone;                      // [constraints] quadratic pieces
@@ -32,7 +33,8 @@ struct Newton {
 
   Newton(const Model& model, Arena& arena) : H(model, arena) {
     const std::size_t rows = SoftConstraints<Real>::row_capacity(model);
-    for (Real** array : {&a, &Ma, &step, &M_step, &gradient}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&a, &Ma, &inverse_diagonal, &step, &M_step, &gradient})
+      *array = arena.take<Real>(model.nv);
     for (Real** array : {&y, &slope, &J_step}) *array = arena.take<Real>(rows);
     curvature = arena.take<Real>(SoftConstraints<Real>::block_capacity(model));
     zone = arena.take<Real>(SoftConstraints<Real>::capacity(model));
@@ -77,11 +79,11 @@ REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
 // The largest ratio, over the trees, of sum measure_k to the squared forces on the tree, sum (f^2 + (J' s')^2)/M_kk. Forces on
 // other trees of the island count a little, because their rounding arrives here as well.
 template <class Real, class Measure>
-REVOLUTE_HD Real largest_ratio(const Model& model, const MassMatrix<Real>& M, const SoftIsland& island,
-                               const Real* force, const Newton<Real>& ws, const Measure& measure) {
+REVOLUTE_HD Real largest_ratio(const Model& model, const SoftIsland& island, const Real* force,
+                               const Newton<Real>& ws, const Measure& measure) {
   constexpr double across_trees = 1e-12;
   const auto squared_force = [&](int k) {
-    return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) / M.row(model, k)[0];
+    return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) * ws.inverse_diagonal[k];
   };
   Real total(0), largest(0);
   for (int i = 0; i < island.dof_count; ++i) total += squared_force(island.dofs[i]);
@@ -191,8 +193,8 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
       const int k = island.dofs[i];
       gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
     }
-    return largest_ratio(model, M, island, force, ws,
-                         [&](int k) { return gradient[k] * gradient[k] / M.row(model, k)[0]; });
+    return largest_ratio(model, island, force, ws,
+                         [&](int k) { return gradient[k] * gradient[k] * ws.inverse_diagonal[k]; });
   };
   const Real none_before(1e300);
   Real ratio = find_gradient(), decrement_before = none_before;
@@ -214,7 +216,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
       const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
       constraint_times(constraints, c, ws.step, ws.J_step + c.row);
     }
-    const Real decrement = largest_ratio(model, M, island, force, ws, [&](int k) {
+    const Real decrement = largest_ratio(model, island, force, ws, [&](int k) {
       return abs(((ws.Ma[k] - force[k]) + ws.gradient[k]) * ws.step[k]);
     });
     const auto last = at_rounding(decrement, decrement_before);
@@ -259,7 +261,10 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
                         Newton<Real>& ws) {
   shape_newton_matrix(model, constraints, ws.H);
   const SoftIslands& islands = ws.H.islands;
-  for (int k = 0; k < model.nv; ++k) ws.Ma[k] = force[k];
+  for (int k = 0; k < model.nv; ++k) {
+    ws.Ma[k] = force[k];
+    ws.inverse_diagonal[k] = Real(1) / M.row(model, k)[0];
+  }
   ws.settled = less(Real(0), Real(1));
   for (int i = 0; i < islands.count; ++i)
     ws.settled = ws.settled & newton_of_island(model, M, constraints, islands.list[i], force, factors, ws);

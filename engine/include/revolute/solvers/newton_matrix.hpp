@@ -240,14 +240,11 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
     for (int i = begin; i < end; ++i) {
       find_BJ(i);
       add(i, i, end, 0);
-    }
-    for_segments(model, support, [&](int other, int other_end) {
-      if (place[dofs[other]] <= place[dofs[begin]]) return;
-      for (int i = begin; i < end; ++i) {
-        find_BJ(i);
+      for_segments(model, support, [&](int other, int other_end) {
+        if (place[dofs[other]] <= place[dofs[begin]]) return;
         add(i, other, other_end, place_in_row(H.rows[dofs[i]], place, dofs[other]));
-      }
-    });
+      });
+    }
   });
 }
 
@@ -270,19 +267,9 @@ REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& 
     const Real* const block = B + constraint.block;
     // without curvature the constraint does not push (lanes of a pack of one island may differ in that)
     if (!H.islands.file_order && !any(less(Real(0), block[0]))) continue;
-    switch (constraint.cost.rows) {
-      case 1:
-        add_constraint<1>(model, constraints, constraint, block, H);
-        break;
-      case 3:
-        add_constraint<3>(model, constraints, constraint, block, H);
-        break;
-      case 4:
-        add_constraint<4>(model, constraints, constraint, block, H);
-        break;
-      default:
-        add_constraint<0>(model, constraints, constraint, block, H);
-    }
+    with_rows(constraint.cost, [&](auto number) {
+      add_constraint<decltype(number)::value>(model, constraints, constraint, block, H);
+    });
   }
 }
 

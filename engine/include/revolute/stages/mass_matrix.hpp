@@ -7,6 +7,7 @@
 // Source: Featherstone 2008, sections 6.2 and 6.5. Its adjoint runs through the bilinear forms of acceleration.hpp.
 #pragma once
 
+#include "revolute/scalar/vector_loops.hpp"
 #include "revolute/stages/kinematics.hpp"
 
 namespace revolute {
@@ -105,7 +106,9 @@ REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const 
       const Real l = L[i] * L[0];
       Real* const of = out.entries + model.mass_rows[row.dofs[i]];
       // the path of an ancestor is the rest of this one
-      for (int j = i; j < row.count; ++j) of[j - i] = multiply_add(-l, L[j], of[j - i]);
+      const Real minus = -l;
+      const Real* const rest = L + i;
+      add_products(&minus, &rest, 1, of, row.count - i);
       L[i] = l;
     }
   }

@@ -519,11 +519,17 @@ REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, cons
                                   const X* x, X* y) {
   const Support& support = c.support;
   const Real* const J = constraints.J + c.entry;
-  for (int r = 0; r < c.cost.rows; ++r) y[r] = X(0);
-  for (int i = 0; i < support.count; ++i) {
-    const X& at = x[support.dofs[i]];
-    for (int r = 0; r < c.cost.rows; ++r) y[r] = multiply_add(J[r * support.count + i], at, y[r]);
-  }
+  with_rows(c.cost, [&](auto number) {
+    constexpr int known = decltype(number)::value;
+    const int rows = known ? known : c.cost.rows;
+    X sum[known ? known : most_rows];
+    for (int r = 0; r < rows; ++r) sum[r] = X(0);
+    for (int i = 0; i < support.count; ++i) {
+      const X& at = x[support.dofs[i]];
+      for (int r = 0; r < rows; ++r) sum[r] = multiply_add(J[r * support.count + i], at, sum[r]);
+    }
+    for (int r = 0; r < rows; ++r) y[r] = sum[r];
+  });
 }
 // x += J' y for one constraint
 template <class Real, class X>
@@ -531,10 +537,15 @@ REVOLUTE_HD void add_constraint_transpose(const SoftConstraints<Real>& constrain
                                           const SoftConstraint<Real>& c, const X* y, X* x) {
   const Support& support = c.support;
   const Real* const J = constraints.J + c.entry;
-  for (int i = 0; i < support.count; ++i) {
-    X& sum = x[support.dofs[i]];
-    for (int r = 0; r < c.cost.rows; ++r) sum = multiply_add(J[r * support.count + i], y[r], sum);
-  }
+  with_rows(c.cost, [&](auto number) {
+    constexpr int known = decltype(number)::value;
+    const int rows = known ? known : c.cost.rows;
+    for (int i = 0; i < support.count; ++i) {
+      X sum = x[support.dofs[i]];
+      for (int r = 0; r < rows; ++r) sum = multiply_add(J[r * support.count + i], y[r], sum);
+      x[support.dofs[i]] = sum;
+    }
+  });
 }
 
 }  // namespace revolute

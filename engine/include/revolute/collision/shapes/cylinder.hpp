@@ -70,6 +70,11 @@ struct CylinderShape {
     const Vector normal = upper ? axis : -axis;
     visit(upper ? 0 : 1, normal, support(shape, normal, 1));
   }
+  template <class Visit>
+  REVOLUTE_HD static void visit_likely_faces(const ConvexShape& shape, const Vector& towards,
+                                             const FaceRivals& rivals, const Visit& visit) {
+    visit_faces(shape, towards, rivals, visit);
+  }
   REVOLUTE_HD static int face_corners(const ConvexShape& shape, int index, Vector* corner) {
     // about the cap's circle, at most a hundredth of the radius outside of it
     const double radius = shape.geom->radius / std::cos(3.141592653589793 / polygon_corners);

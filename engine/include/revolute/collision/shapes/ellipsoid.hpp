@@ -47,6 +47,9 @@ struct EllipsoidShape {
   }
 
   template <class Visit>
+  REVOLUTE_HD static void visit_likely_faces(const ConvexShape&, const Vector&, const FaceRivals&,
+                                             const Visit&) {}
+  template <class Visit>
   REVOLUTE_HD static void visit_faces(const ConvexShape&, const Vector&, const FaceRivals&, const Visit&) {}
   REVOLUTE_HD static int face_corners(const ConvexShape&, int, Vector*) { return 0; }
   REVOLUTE_HD static void add_face_points(const ReferenceFace& face, const ConvexShape& shape, double,

@@ -20,12 +20,17 @@ struct HullShape {
 
   // A vertex, an edge, or a face where three vertices are equally high.
   REVOLUTE_HD static SurfaceElement element(const ConvexShape& shape, const Vector& m, double tolerance) {
-    const double height = dot(m, shape.vertex(support_vertex(shape, m))) - tolerance * shape.size;
+    // in the link's frame
+    const Geom& geom = *shape.geom;
+    const Vector towards = transpose_times(shape.R, m);
+    const int farthest = farthest_vertex(*shape.hulls, geom, towards);
+    const double height = dot(towards, shape.local_vertex(farthest)) - tolerance * shape.size;
     int touching[3], count = 0;
-    visit_high_vertices(shape, m, height, [&](int i) {
-      if (dot(m, shape.vertex(i)) >= height) touching[count++] = i;
-      return count < 3;
-    });
+    visit_high_items(*shape.hulls, geom.vertex_tree, geom.vertices, towards, height - 1e-9 * shape.size,
+                     [&](int i) {
+                       if (dot(towards, shape.local_vertex(i)) >= height) touching[count++] = i;
+                       return count < 3;
+                     });
     if (count == 2 && touching[0] > touching[1]) {
       const int kept = touching[0];
       touching[0] = touching[1];
@@ -43,63 +48,86 @@ struct HullShape {
     element.point = start;
   }
 
-  // In the link's frame. The face around the farthest vertex that is likely to win comes first; most others then cannot win.
-  template <class Visit>
-  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards,
-                                      const FaceRivals& rivals, const Visit& visit) {
-    const Geom& geom = *shape.geom;
-    if (geom.faces == 0) return;
-    const HullArrays& hulls = *shape.hulls;
-    const auto vertex = [&](int i) { return vector3<double>(hulls.vertices + 3 * (geom.vertex + i)); };
-    const Vector m = transpose_times(shape.R, towards);
-    const int farthest = farthest_vertex(hulls, geom, m);
-    const double reach = dot(m, vertex(farthest)) - band * shape.size;
-    const auto reaches = [&](const HullFace& face) {
-      const int* corner = hulls.corners + face.corner;
-      for (int i = 0; i < face.corners; ++i)
-        if (dot(m, vertex(corner[i])) >= reach) return true;
-      return false;
-    };
+  // In the link's frame: what decides whether a face is worth a visit.
+  struct FaceSearch {
+    const ConvexShape& shape;
+    const FaceRivals& rivals;
+    const Vector m;
+    const int farthest;
+    const double reach;
     Vector points[FaceRivals::most];  // of rivals
     int known = 0;
-    const auto learn = [&] {
+
+    REVOLUTE_HD FaceSearch(const ConvexShape& shape, const Vector& towards, const FaceRivals& rivals)
+        : shape(shape),
+          rivals(rivals),
+          m(transpose_times(shape.R, towards)),
+          farthest(farthest_vertex(*shape.hulls, *shape.geom, m)),
+          reach(dot(m, shape.local_vertex(farthest)) - band * shape.size) {
+      learn();
+    }
+    REVOLUTE_HD bool tries_all() const { return shape.geom->faces <= few_faces; }
+    REVOLUTE_HD void learn() {
       for (; known < rivals.count; ++known) {
         const int i = known % FaceRivals::most;
         points[i] = transpose_times(shape.R, rivals.points[i] - shape.p);
       }
-    };
-    const auto height = [](const HullFace& face, const Vector& x) {
+    }
+    REVOLUTE_HD static double height(const HullFace& face, const Vector& x) {
       return dot(vector3<double>(face.normal), x) - face.offset;
-    };
-    const auto may_win = [&](const HullFace& face) {
+    }
+    REVOLUTE_HD bool may_win(const HullFace& face) const {
       if (dot(vector3<double>(face.normal), m) < facing) return false;
       for (int i = 0; i < rivals.size(); ++i)
         if (height(face, points[i]) < rivals.least) return false;
-      return geom.faces <= few_faces || reaches(face);
-    };
-    const auto consider = [&](int f) {
-      const HullFace& face = shape.face(f);
-      if (!may_win(face)) return;
-      visit(f, shape.R * vector3<double>(face.normal), shape.corner(face, 0));
-      learn();
-    };
-    learn();
-    int first = -1;
-    if (geom.faces > few_faces) {
-      const int* range = hulls.vertex_faces_begin + geom.vertex + farthest;
+      return tries_all() || shape.reaches(face, m, reach);
+    }
+    // The face around the farthest vertex over which the rivals' first point is the highest, or -1.
+    REVOLUTE_HD int likely_face() const {
+      const HullArrays& hulls = *shape.hulls;
+      const int* range = hulls.vertex_faces_begin + shape.geom->vertex + farthest;
+      int likely = -1;
       double most = -1e300;
       for (int i = range[0]; i < range[1]; ++i) {
         const HullFace& face = hulls.faces[hulls.vertex_faces[i]];
         if (!(height(face, points[0]) > most) || !may_win(face)) continue;
         most = height(face, points[0]);
-        first = hulls.vertex_faces[i] - geom.face;
+        likely = hulls.vertex_faces[i] - shape.geom->face;
       }
-      if (first >= 0) consider(first);
+      return likely;
     }
-    visit_high_items(hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
-      if (f != first) consider(f);
-      return true;
-    });
+    template <class Visit>
+    REVOLUTE_HD void consider(int f, const Visit& visit) {
+      const HullFace& face = shape.face(f);
+      if (!may_win(face)) return;
+      visit(f, shape.R * vector3<double>(face.normal), shape.corner(face, 0));
+      learn();
+    }
+    // Visits all faces, until the rivals are settled.
+    template <class Visit>
+    REVOLUTE_HD void consider_all(const Visit& visit) {
+      const Geom& geom = *shape.geom;
+      visit_high_items(*shape.hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
+        consider(f, visit);
+        return !rivals.settled;
+      });
+    }
+  };
+
+  template <class Visit>
+  REVOLUTE_HD static void visit_likely_faces(const ConvexShape& shape, const Vector& towards,
+                                             const FaceRivals& rivals, const Visit& visit) {
+    if (shape.geom->faces == 0) return;
+    FaceSearch search(shape, towards, rivals);
+    if (search.tries_all()) return search.consider_all(visit);
+    const int likely = search.likely_face();
+    if (likely >= 0) search.consider(likely, visit);
+  }
+  template <class Visit>
+  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards,
+                                      const FaceRivals& rivals, const Visit& visit) {
+    if (shape.geom->faces == 0) return;
+    FaceSearch(shape, towards, rivals).consider_all(visit);
   }
   REVOLUTE_HD static int face_corners(const ConvexShape& shape, int index, Vector* corner) {
     const HullFace& face = shape.face(index);
@@ -121,22 +149,28 @@ struct HullShape {
         out.corner[out.corners++] = shape.vertex(i);
       return out;
     }
-    const double reach = dot(towards, support(shape, towards, 1)) - 1e-6 * shape.size;
+    // in the link's frame
     const Vector m = transpose_times(shape.R, towards);
-    const auto turned = [&](const HullFace& face) { return dot(m, vector3<double>(face.normal)); };
+    const double reach =
+        dot(m, shape.local_vertex(farthest_vertex(*shape.hulls, geom, m))) - 1e-6 * shape.size;
     // the first of the faces that turn the most, up to this difference
     constexpr double as_much = 1e-6;
-    double most = -2;
-    int best = -1;
-    const auto visit_near = [&](const auto& visit) {
-      visit_high_faces(shape, towards, reach, [&](int f) {
-        const HullFace& face = shape.face(f);
-        if (turned(face) >= most - as_much && shape.reaches(face, towards, reach)) visit(f, turned(face));
-        return true;
-      });
-    };
-    visit_near([&](int, double cosine) { most = std::fmax(most, cosine); });
-    visit_near([&](int f, double) { best = best < 0 || f < best ? f : best; });
+    constexpr int most_kept = 16;
+    int kept[most_kept], count = 0, best = -1;
+    double cosine[most_kept], most = -2;
+    visit_high_items(*shape.hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
+      const HullFace& face = shape.face(f);
+      const double turned = dot(m, vector3<double>(face.normal));
+      if (turned < most - as_much || !shape.reaches(face, m, reach)) return true;
+      most = std::fmax(most, turned);
+      int place = 0;  // without those that turn too little by now
+      for (int i = 0; i < count; ++i)
+        if (cosine[i] >= most - as_much) kept[place] = kept[i], cosine[place++] = cosine[i];
+      count = place;
+      if (count < most_kept) kept[count] = f, cosine[count++] = turned;
+      return true;
+    });
+    for (int i = 0; i < count; ++i) best = best < 0 || kept[i] < best ? kept[i] : best;
     if (best < 0) return out;
     const HullFace& face = shape.face(best);
     out.normal = shape.R * vector3<double>(face.normal);

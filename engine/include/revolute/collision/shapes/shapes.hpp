@@ -2,7 +2,8 @@
 //   support(shape, m, scale)         the core's point farthest in direction m; the core is scaled about its centre
 //   element(shape, m, tolerance)     the surface element that carries it, where angles below the tolerance count as zero
 //   follow(shape, m, start, element) the element after the direction has turned
-//   visit_faces, face_corners        flat faces that turn towards a direction, and the corners of one
+//   visit_likely_faces, visit_faces  flat faces that turn towards a direction: the most likely to be the nearest, and all
+//   face_corners                     the corners of one
 //   add_face_points                  the points at which the shape may touch a face of another
 //   visit_directions                 further directions in which a deep overlap may be the shallowest
 // All work in double, in one environment.
