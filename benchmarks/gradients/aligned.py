@@ -2,9 +2,9 @@
 
     python -m benchmarks.gradients.aligned [FIRST] [COUNT]
 
-Of each scene of tests/revolute_engine/aligned_scenes.py: how far backward and forward derivative are apart, whether the
-derivative of a step is that of a state beside it, and what `check_gradient` says of three steps. Prints the scenes of
-which one of these is wrong, and counts.
+Of each scene of tests/revolute_engine/aligned_scenes.py: how far backward and forward derivative are apart,
+whether the derivative of a step is that of a state beside it, and what `check_gradient` says of three steps.
+Prints the scenes of which one of these is wrong, and counts.
 """
 
 from __future__ import annotations

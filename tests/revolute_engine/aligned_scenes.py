@@ -1,9 +1,9 @@
-"""Random scenes of aligned shapes: face-on, edge-on, standing or lying, centred or offset, in either order of the file.
+"""Random scenes of aligned shapes: face-on, edge-on, standing or lying, in either order of the file.
 
 Most robot files start in such states, and there rounding decides ties. `judge` asks of a state that
 
-* the backward derivative equals the forward one, and                                              (1)
-* the derivative at the state is that of some state beside it, or the motion jumps or has many pieces there.   (2)
+* the backward derivative equals the forward one, and                                                   (1)
+* the derivative at the state is that of some state beside it, or the motion jumps or has many pieces.  (2)
 
 It compares derivatives with each other; `check_gradient` compares them with differences.
 """
@@ -57,7 +57,7 @@ SHAPES: dict[str, tuple[str, tuple[float, ...]]] = {
     "brick": ("box", (0.08, 0.06, 0.03)),
     "plate": ("box", (0.15, 0.12, 0.03)),
     "stick": ("box", (0.02, 0.02, 0.1)),
-    **{name: ("mesh", ()) for name in MESHES},
+    **dict.fromkeys(MESHES, ("mesh", ())),
 }
 TURNS: dict[str, tuple[float, float, float, float]] = {
     "as it is": (1, 0, 0, 0),
@@ -173,7 +173,8 @@ def _bodies(what: dict[str, Any], attributes: str) -> tuple[list[str], str]:
     """Return the bodies of a scene, and the height field that it needs."""
     (a, b, c), gap, layout = what["shapes"], what["gap"], what["layout"]
     turn_a, turn_b = (TURNS[each] for each in what["turns"])
-    up, down, x, y = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0), *what["offset"]
+    up, down = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
+    x, y = what["offset"]
 
     def body(name: str, at: tuple[float, ...], turn: tuple[float, ...], joint: str) -> str:
         turned = f'{attributes} quat="{_numbers(turn)}"'
@@ -229,7 +230,7 @@ class Judgement:
     Attributes:
         opposed: relative distance of backward and forward derivative (1).
         nearest: relative distance of the derivative to the nearest one beside the state, at two sizes (2).
-        jumps: whether the velocities after the step change by more than their derivatives allow beside the state.
+        jumps: whether the velocities after the step jump beside the state.
         pieces: the share of states beside it that have a derivative of their own.
     """
 
@@ -275,7 +276,9 @@ def judge(engine: Engine, model: Model, qpos: Floats, qvel: Floats, seed: int = 
     jumps, pieces = False, 0.0
     for size in SIZES:
         moved = size * random.normal(size=(STATES, 2 * nv))
-        ends, beside = along(move(model, np.repeat(qpos[None], STATES, axis=0), moved[:, :nv]), qvel + moved[:, nv:])
+        ends, beside = along(
+            move(model, np.repeat(qpos[None], STATES, axis=0), moved[:, :nv]), qvel + moved[:, nv:]
+        )
         scale = max(float(np.abs(here).max()), float(np.abs(beside).max()), SMALL)
         nearest.append(float(np.abs(beside - here).max(axis=(1, 2)).min()) / scale)
         change = np.abs(ends - after).max(axis=1)

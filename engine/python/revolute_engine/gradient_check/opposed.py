@@ -7,8 +7,8 @@ trajectory's tangents t at its start,
 
     (backward of w) . t  =  w . (forward of t)                                                 (2)
 
-must hold up to rounding, which is measured in the same way if the sizes of the terms do not explain it: both sides must
-scatter. If only one does, it is wrong, unless it is right up to a small share of the terms.
+must hold up to rounding, which is measured in the same way if the sizes of the terms do not explain it: both
+sides must scatter. If only one does, it is wrong, unless it is right up to a small share of the terms.
 """
 
 from __future__ import annotations

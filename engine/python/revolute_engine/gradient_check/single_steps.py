@@ -40,11 +40,12 @@ _ROUNDING = 10 * np.finfo(float).eps
 """Relative rounding error of a state; divided by the step size, the rounding error of a derivative."""
 
 _NUDGES = 64
-"""Number of states around a step's state that are tried. A piece that fills a tenth of all directions is missed in one of a
-thousand cases."""
+"""Number of states around a step's state that are tried. A piece that fills a tenth of all directions is
+missed in one of a thousand cases."""
 
 _NUDGE_SIZES = 1e-9, 1e-7
-"""Relative sizes of these perturbations. The smaller resolves ties that rounding decides, and differences see nothing so near."""
+"""Relative sizes of these perturbations. The smaller resolves ties that rounding decides, and differences see
+nothing so near."""
 
 _MOST_PIECES = _NUDGES // 4
 """Number of different derivatives among them from which on a sample no longer shows all of them."""
@@ -314,10 +315,10 @@ class _Line:
         return (size > 100 * self._rounding) & (apart <= 0.1 * size)
 
     def _has_pieces(self, k: int, slopes: list[Float64Array]) -> bool:
-        """Return whether several derivatives meet near the state of step k, closer than differences resolve, and
-        that at the state is one of them.
+        """Return whether several derivatives meet near the state of step k, closer than differences resolve.
 
-        A tie that rounding decides may give the state a derivative that no state beside it has: this is wrong.
+        That at the state must be one of them: a tie that rounding decides may give the state a derivative
+        that no state beside it has, which is wrong.
 
         Args:
             k: index of the step.

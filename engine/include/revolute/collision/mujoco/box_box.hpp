@@ -63,7 +63,8 @@ REVOLUTE_HD inline void clip(ClippedFace& face, int c, double sign, double limit
     least = std::fmin(least, beyond[q]);
     most = std::fmax(most, beyond[q]);
   }
-  const double on_side = least < -rounding ? sign * rounding : -rounding;  // a face that ends at the side is kept
+  const double on_side =
+      least < -rounding ? sign * rounding : -rounding;  // a face that ends at the side is kept
   for (int q = 0; q < n; ++q)
     if (std::fabs(beyond[q]) <= rounding) beyond[q] = on_side;
   if (most < -rounding) return;

@@ -164,8 +164,7 @@ REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>&
   if (any(parallel)) {
     // an end of a is carried along, and the point of b slides with it where it lies inside
     const Real s = dot(B.axis, on_a - B.centre);
-    const Vector3<Bar> end_bar =
-        a_bar + (indicator<Real>(reaches(B, s)) * dot(b_bar, B.axis)) * B.axis;
+    const Vector3<Bar> end_bar = a_bar + (indicator<Real>(reaches(B, s)) * dot(b_bar, B.axis)) * B.axis;
     // the point of a lies where the end of b projects to: t = z.(end - o), and slides when a is displaced
     const Vector3<Real> r = on_b - A.centre;
     const Real t = dot(A.axis, r);
