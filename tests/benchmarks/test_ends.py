@@ -14,10 +14,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def children(process: int) -> list[int]:
-    """Return the children of a process, on Linux."""
+def servers_of(process: int) -> list[int]:
+    """Return the children of a process that are servers, on Linux. Imports start other, short-lived ones."""
     found = Path(f"/proc/{process}/task/{process}/children")
-    return [int(child) for child in found.read_text().split()] if found.exists() else []
+    children = found.read_text().split() if found.exists() else []
+    return [int(child) for child in children if b"revolute_server" in command_line(child)]
+
+
+def command_line(process: str) -> bytes:
+    """Return the command line of a process; empty when it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
@@ -27,7 +36,7 @@ def test_sigterm_ends_the_server_as_well(part: str) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             deadline = time.monotonic() + 60
-            while not (servers := children(process.pid)):
+            while not (servers := servers_of(process.pid)):
                 assert process.poll() is None and time.monotonic() < deadline, "no server was started"
                 time.sleep(0.05)
             # a signal in the middle of the start of a process would leave it to nobody

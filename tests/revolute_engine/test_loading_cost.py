@@ -9,7 +9,7 @@ from revolute_engine import load_model
 from revolute_engine._xml import MAX_ATTRIBUTES
 
 PATIENCE = 6.0
-"""Seconds that each of these may take on a busy machine; each took minutes, or a good part of one."""
+"""Seconds of processor time that each of these may take; each took minutes, or a good part of one."""
 
 
 def _rails(count: int) -> str:
@@ -20,16 +20,16 @@ def _rails(count: int) -> str:
 
 
 def test_a_row_of_many_bodies_loads_at_once() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert load_model(_rails(3000)).nv == 3000
-    assert time.monotonic() - start < PATIENCE
+    assert time.process_time() - start < PATIENCE
 
 
 def test_elements_of_many_attributes_are_refused() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     attributes = " ".join(f'a{number}="1"' for number in range(40_000))
     with pytest.raises(
         ModelError, match=f"body 'b': expected at most {MAX_ATTRIBUTES} attributes, got 40001"
     ):
         load_model(f'<mujoco><worldbody><body name="b" {attributes}/></worldbody></mujoco>')
-    assert time.monotonic() - start < PATIENCE
+    assert time.process_time() - start < PATIENCE

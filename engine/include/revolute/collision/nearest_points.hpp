@@ -106,7 +106,8 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
   const double size = a.size + b.size;
   for (int i = 0; i < iterations; ++i) {
     const double squared = dot(v, v);
-    if (squared < 1e-28 * size * size) return {0, unit(b.centre - a.centre), simplex};
+    // at rounding: the origin lies on the simplex, while the cores may overlap deeply
+    if (squared < 1e-24 * size * size) return {0, unit(b.centre - a.centre), simplex};
     const Vector w = difference_support(a, b, -v, scale);
     const double bound = dot(v, w);
     if (bound > 0 && bound * bound > squared * stop_beyond * stop_beyond)

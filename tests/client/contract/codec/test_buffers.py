@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -55,6 +56,15 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pool.kept <= 3 * LARGE
 
 
+@pytest.fixture
+def few_objects() -> Iterator[None]:
+    """Make collections quick: they leave out what the modules and the other tests have made."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("few_objects")
 def test_arrays_in_cycles_and_threads_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "LARGE", 1000)
     monkeypatch.setattr(buffers, "KEPT", 100_000)

@@ -8,7 +8,8 @@
 namespace revolute {
 
 struct HullShape {
-  static constexpr double facing = 0.2;  // faces that turn farther away from a direction do not face it
+  static constexpr double facing = 0.2;     // faces that turn farther away from a direction do not face it
+  static constexpr double aligned = 0.999;  // faces that turn less away from it are likely to be the nearest
   static constexpr double band =
       0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried;
   static constexpr int few_faces = 12;  // hulls of so few faces try all of them
@@ -76,8 +77,8 @@ struct HullShape {
     REVOLUTE_HD static double height(const HullFace& face, const Vector& x) {
       return dot(vector3<double>(face.normal), x) - face.offset;
     }
-    REVOLUTE_HD bool may_win(const HullFace& face) const {
-      if (dot(vector3<double>(face.normal), m) < facing) return false;
+    REVOLUTE_HD bool may_win(const HullFace& face, double cosine) const {
+      if (dot(vector3<double>(face.normal), m) < cosine) return false;
       for (int i = 0; i < rivals.size(); ++i)
         if (height(face, points[i]) < rivals.least) return false;
       return tries_all() || shape.reaches(face, m, reach);
@@ -90,25 +91,25 @@ struct HullShape {
       double most = -1e300;
       for (int i = range[0]; i < range[1]; ++i) {
         const HullFace& face = hulls.faces[hulls.vertex_faces[i]];
-        if (!(height(face, points[0]) > most) || !may_win(face)) continue;
+        if (!(height(face, points[0]) > most) || !may_win(face, facing)) continue;
         most = height(face, points[0]);
         likely = hulls.vertex_faces[i] - shape.geom->face;
       }
       return likely;
     }
     template <class Visit>
-    REVOLUTE_HD void consider(int f, const Visit& visit) {
+    REVOLUTE_HD void consider(int f, double cosine, const Visit& visit) {
       const HullFace& face = shape.face(f);
-      if (!may_win(face)) return;
+      if (!may_win(face, cosine)) return;
       visit(f, shape.R * vector3<double>(face.normal), shape.corner(face, 0));
       learn();
     }
-    // Visits all faces, until the rivals are settled.
+    // Visits all faces whose cosine with the direction is at least `cosine`, until the rivals are settled.
     template <class Visit>
-    REVOLUTE_HD void consider_all(const Visit& visit) {
+    REVOLUTE_HD void consider_all(double cosine, const Visit& visit) {
       const Geom& geom = *shape.geom;
       visit_high_items(*shape.hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
-        consider(f, visit);
+        consider(f, cosine, visit);
         return !rivals.settled;
       });
     }
@@ -119,15 +120,16 @@ struct HullShape {
                                              const FaceRivals& rivals, const Visit& visit) {
     if (shape.geom->faces == 0) return;
     FaceSearch search(shape, towards, rivals);
-    if (search.tries_all()) return search.consider_all(visit);
+    if (search.tries_all()) return search.consider_all(facing, visit);
     const int likely = search.likely_face();
-    if (likely >= 0) search.consider(likely, visit);
+    if (likely >= 0) search.consider(likely, facing, visit);
+    if (!rivals.settled) search.consider_all(aligned, visit);
   }
   template <class Visit>
   REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards,
                                       const FaceRivals& rivals, const Visit& visit) {
     if (shape.geom->faces == 0) return;
-    FaceSearch(shape, towards, rivals).consider_all(visit);
+    FaceSearch(shape, towards, rivals).consider_all(facing, visit);
   }
   REVOLUTE_HD static int face_corners(const ConvexShape& shape, int index, Vector* corner) {
     const HullFace& face = shape.face(index);
