@@ -8,8 +8,8 @@
 // Linearized in x, with dT e = -de and k of the size of m A m:
 //   K dx = -F:   free A_r;   fixed A_rr;   sliding T (m A_f + sigma/(r m)) + k e (e'/m - dr/dx_n)         (2)
 // A step that makes the violation larger is rejected; a step in which all contacts stick, or more sweeps, take its place.
-// Rows on the same bodies (four corners of a box) make K singular: a small part of the diagonal is added to free rows, and for
-// derivatives to sigma/r of sliding ones, so that dx is the smallest, and the steps repeat.
+// Rows on the same bodies (four corners of a box) make K singular: a small part of the diagonal is added to free rows, so
+// that dx is the smallest, and the steps repeat.
 // Such rows need not have a solution. The corners of a face that turns as it lands are at different heights, so they cannot
 // all stick: slips of 1e-9 m/s remain, and sweeps build up stress between the corners without end. Islands that have not
 // converged after some rounds get a little compliance R, a share of the diagonal: the rows of A + R always have a solution.
@@ -224,8 +224,8 @@ struct ExactIsland {
     factors.factor();
   }
 
-  // Fills K by (2); w must belong to x. `slide_softness`: of sliding rows, as a share of k.
-  void linearize(double slide_softness = 0) {
+  // Fills K by (2); w must belong to x.
+  void linearize() {
     std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -242,7 +242,7 @@ struct ExactIsland {
             if (state[c] == RowState::fixed) continue;
             const double T = projector(e, i, c), m = scale(c, size);
             for (int j = 0; j < n; ++j) row[j] += T * m * A[c * n + j];
-            row[c] += (sigma / r_now + slide_softness * k) * T / m + k * e[i] * e[c] / m;
+            row[c] += sigma / r_now * T / m + k * e[i] * e[c] / m;
           }
           row[rows[r].normal] -= k * e[i] * (size <= 2 ? bound[r] : 1.0);
         }
@@ -519,7 +519,7 @@ struct ExactIsland {
     else
       classify();
     velocities(x, w);
-    linearize(exact_softness);
+    linearize();
   }
   // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is taken out again: corrections end
   // when what is left no longer falls, because without softness the rows of an aligned face may contradict each other.
