@@ -19,7 +19,7 @@ from .aligned_scenes import PRESSED, judge
 ENGINE = Engine(threads=1)
 SCENES = 120
 SOFT = 1e-4
-"""Rows that contradict each other leave rounding over the solver's softness of 1e-10 in forward derivatives."""
+"""Rows that contradict each other leave rounding over the softness of 1e-10 in forward derivatives."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "mujoco": {},
     "hard": {"contact_model": "hard"},
