@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import connection
 from .contract.errors import ArgumentError
+from .contract.scalars import whole_number
 from .rollout_stream import RolloutStream
-from .session import Session, whole_number
+from .session import Session
 from .simulator import Simulator
 from .trajectory import Trajectory
 

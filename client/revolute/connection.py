@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
-import numbers
 import os
 from typing import Any
 
 from .contract.errors import ArgumentError
+from .contract.scalars import positive_number, whole_number
 from .contract.transport import Transport
 from .local_engine import local_engine
-from .session import whole_number
 from .simulator import Simulator
 from .transports.handshake import explain_connection_error
 from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
@@ -65,7 +63,7 @@ def connect(
     """
     credentials = Credentials(token, _path("ca", ca), _path("cert", cert), _path("key", key))
     if timeout is not None:
-        timeout = _seconds(timeout)
+        timeout = positive_number("timeout", timeout, "a positive number of seconds, or None")
     retries = whole_number("retries", retries, least=0)
     if address is None:
         return _in_process(threads, credentials)
@@ -135,9 +133,3 @@ def _path(name: str, path: Any) -> str | None:
         return os.fsdecode(path)
     except TypeError:
         raise ArgumentError.expected(name, "the path of a file, or None", type(path).__name__) from None
-
-
-def _seconds(timeout: Any) -> float:
-    if isinstance(timeout, numbers.Real) and not isinstance(timeout, bool) and 0 < float(timeout) < math.inf:
-        return float(timeout)
-    raise ArgumentError.expected("timeout", "a positive number of seconds, or None", repr(timeout))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, STEP_INPUTS, Activation, Feedback, arguments_of
+from .contract.controllers import MLP, STEP_INPUTS, Activation, Feedback, arguments_of, arrays_of
 from .contract.errors import ArgumentError
 from .model import ModelHandle, check_model
 from .simulator import Simulator
@@ -86,15 +86,13 @@ def rollout(
     """
     check_model(model)
     arrays = [jnp.asarray(value) for value in (qpos, qvel, ctrl)]
-    given: dict[str, Any] = {**(params or {})}
-    if feedback is not None:
-        parts = feedback.to_dict() if isinstance(feedback, Feedback) else feedback
-        given |= {f"feedback.{name}": value for name, value in parts.items()}
-    if policy is not None:
-        policy = policy if isinstance(policy, Policy) else Policy.of(policy)
-        given |= policy.arrays
-    applied = (qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
-    given |= {name: array for name, array in zip(STEP_INPUTS, applied, strict=True) if array is not None}
+    policy = Policy.of(policy) if isinstance(policy, MLP) else policy
+    given = arrays_of(
+        params,
+        feedback,
+        {} if policy is None else policy.arrays,
+        *(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
+    )
     named = {name: jnp.asarray(value) for name, value in given.items()}
     dtype = jnp.result_type(float, *arrays)
     arrays = [value.astype(dtype) for value in arrays]

@@ -1,8 +1,8 @@
-"""What is measured at states: poses, velocities, sensors and contacts."""
+"""Measurements at states: poses, velocities, sensors and contacts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from .contract.errors import ArgumentError
 from .contract.measures import MEASURES
 from .link import Link
 from .model import ModelHandle
+from .named_arrays import NamedArrays
 
 _POSES = tuple(name for name, each in MEASURES.items() if each.elements == 1 and not each.of_velocity)
 _MOTIONS = tuple(
@@ -23,12 +24,14 @@ _MOTIONS = tuple(
 )
 
 
-class Kinematics(Mapping[str, Float64Array]):
+class Kinematics(NamedArrays):
     """Quantities in the task space, as attributes or by key, and their derivatives.
 
     Each has a row per element, [..., elements, n] with the leading axes of the states; the orders are those
     of the model's lists of names. A quantity of one element, "site_pos:hand", is [..., n].
     """
+
+    _advice = "name it in quantities"
 
     def __init__(
         self, link: Link, model: ModelHandle, states: Mapping[str, Any], quantities: Iterable[str]
@@ -39,24 +42,6 @@ class Kinematics(Mapping[str, Float64Array]):
         self._arrays = self._measure({"quantities": list(quantities)})["arrays"]
         for array in self._arrays.values():
             array.flags.writeable = False
-
-    def __getitem__(self, name: str) -> Float64Array:
-        try:
-            return self._arrays[name]
-        except KeyError:
-            raise KeyError(f"{name}: expected one of {', '.join(self._arrays)}") from None
-
-    def __getattr__(self, name: str) -> Float64Array:
-        arrays = self.__dict__.get("_arrays", {})
-        if name in arrays:
-            return arrays[name]
-        raise AttributeError(f"{name}: expected one of {', '.join(arrays)}; name it in quantities")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
 
     def backward(
         self, cotangents: Mapping[str, Any], *, wrt: Sequence[str] = ("qpos", "qvel")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,8 @@ import numpy.typing as npt
 from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, given_float64
 from .contract.controllers import MLP, Control, Feedback, given_inputs
-from .contract.errors import ArgumentError, NotFoundError, RevoluteError
+from .contract.errors import NotFoundError, RevoluteError
+from .contract.scalars import positive_number, whole_number
 from .derivatives import StepJacobian
 from .link import Link
 from .measured import (
@@ -32,7 +31,6 @@ from .unsettled import warn_unsettled
 if TYPE_CHECKING:
     from .view import SessionViewer
 
-_MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
 """Largest number of environments in one session."""
 
@@ -199,8 +197,8 @@ class Session(Unpicklable):
         Args:
             ctrl: controls of all steps, [batch, nu], or [nu] for all environments; or [batch, T, nu], each
                 row for `hold` steps.
-            steps: number of steps, a multiple of `hold`; None for `hold` steps per row of `ctrl`. 0 leaves
-                the state as it is, but for mocap bodies.
+            steps: number of steps, a multiple of `hold`; None for `hold` steps per row of `ctrl`. 0 changes
+                nothing but the poses of mocap bodies.
             hold: steps that each row of `ctrl` acts for, and after which a controller acts again.
             feedback: linear feedback that is added to `ctrl`, as for `Simulator.rollout`: its arrays may have
                 a row for each `hold` steps, [T, …] or [batch, T, …].
@@ -396,7 +394,7 @@ class Session(Unpicklable):
             NotFoundError: the session was closed, or its lease ended.
             LimitError: the server has no room for another session.
         """
-        document = {"session_id": self.id, "lease": None if lease is None else seconds("lease", lease)}
+        document = {"session_id": self.id, "lease": checked_lease(lease)}
         return Session(self._link, self.model, self._link.call("ForkSession", document))
 
     @reject_unknown_arguments
@@ -465,28 +463,10 @@ class Session(Unpicklable):
         return f"<revolute session of '{self.model.name}': batch={self.batch}, id={self.id[:12]}>"
 
 
-def seconds(name: str, value: Any) -> float:
-    """Return `value` as a positive number of seconds.
+def checked_lease(lease: Any) -> float | None:
+    """Return a lease in seconds, or None for the server's default.
 
     Raises:
-        ArgumentError: `value` is not a positive, finite number.
+        ArgumentError: it is neither None nor a positive number.
     """
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
-        return float(value)
-    raise ArgumentError.expected(name, "a positive number of seconds", repr(value))
-
-
-def whole_number(name: str, value: Any, *, least: int, most: int = _MAX_STEPS) -> int:
-    """Return `value` as an int from `least` to `most`.
-
-    Raises:
-        ArgumentError: `value` is not a whole number, or is outside this range.
-    """
-    # the test of the type alone saves time for the usual case
-    if type(value) is int and least <= value <= most:
-        return value
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and least <= int(value) <= most:
-        return int(value)
-    above = isinstance(value, numbers.Integral) and int(value) > most
-    bound = f"at most {most}" if above else f"at least {least}"
-    raise ArgumentError.expected(name, f"a whole number of {bound}", repr(value))
+    return None if lease is None else positive_number("lease", lease, "a positive number of seconds")

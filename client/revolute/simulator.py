@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from .contract.gradient_method import EXACT, GradientMethod, OnDiverged
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
+from .contract.scalars import positive_number, whole_number
 from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
 from .link import Link
@@ -26,7 +26,7 @@ from .loss_function import LossFunction, States, evaluate, infinite_where_diverg
 from .measured import Kinematics, default_quantities, sensor_quantities
 from .model import ModelHandle, Source, check_model, check_options, check_params
 from .rollout_stream import RolloutStream
-from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
+from .session import MAX_BATCH, Session, SessionInfo, checked_lease
 from .source_files import add_searched_paths, read_source
 from .trajectory import (
     STATE_AND_CONTROL,
@@ -34,7 +34,6 @@ from .trajectory import (
     Trajectory,
     checked_names,
     method_field,
-    positive_number,
 )
 from .trajectory_file import read
 from .unpicklable import Unpicklable
@@ -598,7 +597,7 @@ class Simulator(Unpicklable):
             "steps": whole_number("steps", steps, least=1),
             "directions": whole_number("directions", directions, least=1),
             "seed": whole_number("seed", seed, least=0),
-            "tolerance": _fraction("tolerance", tolerance),
+            "tolerance": positive_number("tolerance", tolerance, "a number between 0 and 1", below=1),
             **Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat).to_dict(),
         }
         if progress is not None and self.address == IN_PROCESS:
@@ -635,7 +634,7 @@ class Simulator(Unpicklable):
         document = {
             "model_id": self._id(model),
             "batch": whole_number("batch", batch, least=1, most=MAX_BATCH),
-            "lease": None if lease is None else seconds("lease", lease),
+            "lease": checked_lease(lease),
             "durable": bool(durable),
         }
         session = Session(self._link, model, self._link.call("CreateSession", document))
@@ -747,13 +746,6 @@ def _warn_unsettled(verb: str, model: ModelHandle, document: Mapping[str, Any]) 
     unsettled, residual = document.get("unsettled_step"), document.get("residual")
     # above this frame: the method, its check of argument names, and the caller
     warn_unsettled(verb, model, unsettled, residual, stacklevel=4)
-
-
-def _fraction(name: str, value: Any) -> float:
-    """Return a number between 0 and 1."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1:
-        return float(value)
-    raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
 
 
 def _repeated(inputs: Mapping[str, Any]) -> Float64Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, STEP_INPUTS, Feedback, arguments_of
+from .contract.controllers import MLP, Feedback, arguments_of, arrays_of
 from .contract.errors import ArgumentError
 from .loss_function import LossFunction, States
 from .model import ModelHandle
@@ -73,17 +73,13 @@ def rollout(
         DivergedError: in the backward pass, if every environment diverged.
         RuntimeError: in the backward pass, for a second derivative.
     """
-    chosen = dict(params or {})
-    if feedback is not None:
-        arrays = feedback.to_dict() if isinstance(feedback, Feedback) else feedback
-        chosen |= {f"feedback.{name}": value for name, value in arrays.items()}
+    weights: dict[str, Any] = {}
     if isinstance(policy, Policy):
-        chosen |= policy.tensors()
+        weights = policy.tensors()
         options["policy"] = policy.document()
     elif policy is not None:
         options["policy"] = policy.to_dict()
-    applied = (qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
-    chosen |= {name: array for name, array in zip(STEP_INPUTS, applied, strict=True) if array is not None}
+    chosen = arrays_of(params, feedback, weights, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
     return _Rollout.apply(sim, model, options, tuple(chosen), qpos, qvel, ctrl, *chosen.values())
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import math
-import numbers
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .contract.gradient_method import EXACT, GradientMethod, OnDiverged
+from .contract.scalars import positive_number
 from .derivatives import Jvp
 from .link import Link
 from .measured import (
@@ -31,6 +30,7 @@ from .measured import (
     sensor_quantities,
 )
 from .model import ModelHandle
+from .named_arrays import NamedArrays
 from .trajectory_file import write
 from .unpicklable import Unpicklable
 
@@ -42,7 +42,7 @@ STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 """Default of `wrt`."""
 
 
-class Gradient(Mapping[str, Float64Array]):
+class Gradient(NamedArrays):
     """A gradient: one array per name in `wrt`, as attribute or by key, shaped like that input.
 
     Attributes:
@@ -53,8 +53,10 @@ class Gradient(Mapping[str, Float64Array]):
         method: how it was differentiated, "exact" or "contact_from_distance=…" with the distance in metres.
         clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
             K like the arrays; None without `clip`.
-        notes: what is remarkable, such as an input whose gradient is exactly zero.
+        notes: remarks, such as on an input whose gradient is exactly zero.
     """
+
+    _advice = "name it in wrt to have it computed"
 
     def __init__(
         self,
@@ -85,30 +87,6 @@ class Gradient(Mapping[str, Float64Array]):
         # a server of an earlier release knows no other method
         method = document.get("method") or "exact"
         return cls(arrays, document["status"], diverged_step, report, clipped, notes, method)
-
-    def __getitem__(self, name: str) -> Float64Array:
-        try:
-            return self._arrays[name]
-        except KeyError:
-            raise KeyError(f"{name}: expected one of {', '.join(self._arrays)}") from None
-
-    def __getattr__(self, name: str) -> Float64Array:
-        arrays = self.__dict__.get("_arrays", {})
-        if name in arrays:
-            return arrays[name]
-        raise AttributeError(
-            f"{name}: expected one of {', '.join(arrays)}; name it in wrt to have it computed"
-        )
-
-    def __dir__(self) -> list[str]:
-        # for tab completion in notebooks
-        return [*super().__dir__(), *self._arrays]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in self._arrays.items())
@@ -404,7 +382,7 @@ class Trajectory(Unpicklable):
         if self.ctrl.shape[-2]:
             rows = self._by_period(by_state, int(batched))
         elif given.ndim == len(own) or given.shape[-len(own) - 1]:
-            # T = 0: what is the same at all times acts at the only state
+            # T = 0: an input that is the same at all times acts at the only state
             rows = by_state
         else:
             return np.zeros(given.shape)
@@ -646,13 +624,6 @@ def checked_names(wrt: Any, argument: str = "wrt") -> list[str]:
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)
-
-
-def positive_number(name: str, value: Any) -> float:
-    """Return a finite number above 0."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
-        return float(value)
-    raise ArgumentError.expected(name, "a positive number", repr(value)[:60])
 
 
 def _whole_numbers(name: str, values: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Files of trajectories: what a rollout began with, from which any engine simulates it again."""
+"""Files of trajectories. They hold the inputs of a rollout, from which any engine simulates it again."""
 
 from __future__ import annotations
 

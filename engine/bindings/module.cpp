@@ -284,7 +284,7 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
   const auto result = [&](const std::string& name, Shape shape) {
     Array array(shape);
     out[name.c_str()] = array;
-    // without steps nothing is written for what acts in them
+    // without steps, nothing is written for inputs of steps
     if (periods == 0) std::fill_n(array.mutable_data(), array.size(), 0.0);
     return array.mutable_data();
   };
@@ -522,26 +522,37 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   return out;
 }
 
-// Returns arrays [B, count, ...]; ctrl is None when no probe needs it.
+// States to measure at, and what to measure; they keep the memory of the arrays.
+struct MeasureInputs {
+  std::vector<Array> owners;
+  Probes probes;
+  MeasureArrays arrays;
+
+  // ctrl is None when no probe needs it.
+  MeasureInputs(const ModelStorage& model, const py::list& requests, const Array& qpos, const Array& qvel,
+                const std::optional<Array>& ctrl, const py::object& inputs, const Array& time,
+                const py::dict& parameters)
+      : arrays{{int(qpos.shape(0)), qpos.shape(1)},
+               &probes,
+               qpos.data(),
+               qvel.data(),
+               ctrl ? ctrl->data() : nullptr,
+               time.data(),
+               parameter_inputs(parameters, owners),
+               input_rows(inputs, owners)} {
+    read_probes(model, requests, probes);
+  }
+};
+
+// Returns arrays [B, count, ...].
 py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                           const Array& qvel, const std::optional<Array>& ctrl, const py::object& inputs,
                           const Array& time, const py::dict& parameters, int threads,
                           const CancelToken* cancel) {
-  const py::ssize_t batch = qpos.shape(0), count = qpos.shape(1);
-  std::vector<Array> owners;
-  Probes probes;
-  read_probes(model, requests, probes);
-  Array values(Shape{batch, count, probes.size});
-  MeasureArrays arrays{{int(batch), count},
-                       &probes,
-                       qpos.data(),
-                       qvel.data(),
-                       ctrl ? ctrl->data() : nullptr,
-                       time.data(),
-                       parameter_inputs(parameters, owners),
-                       input_rows(inputs, owners)};
-  arrays.values = values.mutable_data();
-  if (!unlocked([&] { return measure(model, arrays, {threads, cancel}); })) return py::none();
+  MeasureInputs states(model, requests, qpos, qvel, ctrl, inputs, time, parameters);
+  Array values(Shape{qpos.shape(0), qpos.shape(1), states.probes.size});
+  states.arrays.values = values.mutable_data();
+  if (!unlocked([&] { return measure(model, states.arrays, {threads, cancel}); })) return py::none();
   return std::move(values);
 }
 
@@ -553,17 +564,8 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
                                    const CancelToken* cancel) {
   const Model& m = model.model();
   const py::ssize_t cotangents = values_bar.shape(0), batch = qpos.shape(0), count = qpos.shape(1);
-  std::vector<Array> owners;
-  Probes probes;
-  read_probes(model, requests, probes);
-  MeasureArrays arrays{{int(batch), count},
-                       &probes,
-                       qpos.data(),
-                       qvel.data(),
-                       ctrl ? ctrl->data() : nullptr,
-                       time.data(),
-                       parameter_inputs(parameters, owners),
-                       input_rows(inputs, owners)};
+  MeasureInputs states(model, requests, qpos, qvel, ctrl, inputs, time, parameters);
+  MeasureArrays& arrays = states.arrays;
   arrays.cotangents = int(cotangents);
   arrays.values_bar = values_bar.data();
   py::dict out;

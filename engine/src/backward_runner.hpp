@@ -184,7 +184,7 @@ struct BackwardRunner {
                                  std::int64_t t) const {
     return {model, arrays.shape, slice, t, forward.qpos, forward.qvel, forward.parameters};
   }
-  // From the controls' cotangents of the period that starts at step t; adds to those of the controller's arrays and the state.
+  // Pulls back the controls' cotangents of the period from step t; adds to those of the controller's arrays and the state.
   void pull_controller(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
                        std::int64_t t, OptionalController<Real>& controller) {
     StateCotangent<Real>& state = states[group];

@@ -1,6 +1,6 @@
 // The forward derivative of a rollout: each step runs on dual numbers from its stored state. Without this, rounding alone would
 // drive an unstable trajectory away from the stored one, whose gradient the backward pass gives.
-#include "controller_runner.hpp"
+#include "forward_runner.hpp"
 #include "revolute/scalar/dual.hpp"
 
 namespace revolute {
@@ -12,7 +12,7 @@ using Real = Dual<1>;
 void seed(const double* tangents, std::size_t offset, int size, Real* out) {
   for (int i = 0; tangents && i < size; ++i) out[i].tangent[0] = tangents[offset + i];
 }
-void load(const double* values, std::size_t offset, int size, Real* out) {
+void load_values(const double* values, std::size_t offset, int size, Real* out) {
   for (int i = 0; i < size; ++i) out[i] = Real(values[offset + i]);
 }
 // Sets the values to a stored state; the tangents stay those of the step that led to it.
@@ -20,19 +20,8 @@ void set_values(const double* values, std::size_t offset, int size, Real* out) {
   for (int i = 0; i < size; ++i) out[i].value = values[offset + i];
 }
 
-struct JvpRunner {
-  Real *qpos, *qvel, *ctrl;
-  InputArrays<Real> inputs;
-  Parameters<Real> parameters;
-  StepWorkspace<Real> workspace;
-
-  JvpRunner(const Model& model, Arena& arena)
-      : qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(velocities(model))),
-        ctrl(arena.take<Real>(model.nu)),
-        inputs(model, arena),
-        parameters(model, arena),
-        workspace(model, arena) {}
+struct JvpRunner : ForwardRunner<Real> {
+  using ForwardRunner<Real>::ForwardRunner;
 
   bool run(const ModelStorage& storage, const JvpArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
@@ -45,9 +34,9 @@ struct JvpRunner {
       controller->take_tangents(arrays.controller_tangents);
       controller->start(slice);
     }
-    load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
+    load_values(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
     const int nv = velocities(model);
-    load(arrays.qvel, b * (steps + 1) * nv, nv, qvel);
+    load_values(arrays.qvel, b * (steps + 1) * nv, nv, qvel);
     seed(arrays.qvel0_tan, b * nv, nv, qvel);
     if (arrays.qpos0_tan)
       seed_configuration(model, [&](int i) { return arrays.qpos0_tan[b * model.nv + i]; }, qpos);
@@ -88,7 +77,7 @@ struct JvpRunner {
     for (int p = 0; p < parameter_count; ++p) {
       const int size = storage.parameter_size(Parameter(p));
       duals[p].resize(size);
-      load(values[p], 0, size, duals[p].data());
+      load_values(values[p], 0, size, duals[p].data());
       const ParameterRows& tangents = arrays.parameter_tangents[p];
       seed(tangents.values, tangents.rows > 1 ? std::size_t(environment) * size : 0, size, duals[p].data());
       pointers[p] = duals[p].data();

@@ -300,7 +300,7 @@ class ModelBuilder {
     const double origin[3] = {0, 0, 0};
     store(body_pose_[body].R * pose(origin, quat).R, out);
   }
-  // Degrees of freedom that move some of the links but not all of them alike.
+  // Returns the support of the degrees of freedom that move some of the links, but not all.
   int support_of_links(const std::vector<int>& links) {
     std::map<int, std::size_t> movers;
     for (int link : links)

@@ -6,7 +6,7 @@ root mean square of the ball's distance from the target along the three axes. To
 """
 
 import numpy as np
-from search import MODELS, Report, Task, arguments, by_cma, by_gradient
+from search import MODELS, Report, Task, arguments
 
 import revolute
 
@@ -48,12 +48,7 @@ def main() -> None:
             for seed in given.seed:
                 start = np.random.default_rng(seed).normal(size=round(SECONDS / given.period) * 2)
                 case = f"{contact_model}, target {target[1]:g} {target[2]:g}, seed {seed}"
-                found = by_gradient(task, start, given.goal, given.iterations, spread=0.3, seed=seed)
-                report.add(case, found)
-                if given.generations:
-                    report.add(
-                        case, by_cma(task, start, given.goal, given.generations, spread=1.0, seed=seed)
-                    )
+                found = report.compare(case, task, start, given, spread=0.3, seed=seed)
     report.finish(task.simulate(found.x[None]), camera="side")
 
 

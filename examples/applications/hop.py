@@ -6,7 +6,7 @@ after it, which is no hop yet, and may change by 1 rad. The loss is the length o
 """
 
 import numpy as np
-from search import Report, Task, arguments, by_cma, by_gradient
+from search import Report, Task, arguments
 
 import revolute
 
@@ -51,12 +51,7 @@ def main() -> None:
             for seed in given.seed:
                 start = 0.1 * np.random.default_rng(seed).normal(size=STEPS // HOLD * task.model.nu)
                 case = f"{contact_model}, target {height:g}, seed {seed}"
-                found = by_gradient(task, start, given.goal, given.iterations, spread=0.1, seed=seed)
-                report.add(case, found)
-                if given.generations:
-                    report.add(
-                        case, by_cma(task, start, given.goal, given.generations, spread=1.0, seed=seed)
-                    )
+                found = report.compare(case, task, start, given, spread=0.1, seed=seed)
     report.finish(task.simulate(found.x[None]), camera="track")
 
 

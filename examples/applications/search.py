@@ -249,6 +249,25 @@ class Report:
         iterations, loss = len(search.losses) - 1, f"{search.losses[-1]:.2g}"
         self._row([case, search.method, iterations, loss, reached, *counts, f"{search.seconds[-1]:.1f}"])
 
+    def compare(
+        self, case: str, task: Task, x: np.ndarray, given: argparse.Namespace, *, spread: float, seed: int
+    ) -> Search:
+        """Search with and, unless `given.generations` is 0, without the gradient; return the first search.
+
+        Args:
+            case: name of the rows.
+            task: the task.
+            x: the start, [k].
+            given: goal, iterations and generations.
+            spread: as for `by_gradient`; CMA-ES begins with 1.
+            seed: of the random numbers.
+        """
+        found = by_gradient(task, x, given.goal, given.iterations, spread, seed)
+        self.add(case, found)
+        if given.generations:
+            self.add(case, by_cma(task, x, given.goal, given.generations, 1.0, seed))
+        return found
+
     @staticmethod
     def _row(cells: Sequence[Any]) -> None:
         print("|", " | ".join(map(str, cells)), "|", flush=True)

@@ -10,7 +10,7 @@ along the three axes.
 from dataclasses import dataclass
 
 import numpy as np
-from search import MODELS, Report, Task, arguments, by_cma, by_gradient
+from search import MODELS, Report, Task, arguments
 
 import revolute
 
@@ -145,10 +145,7 @@ def main() -> None:
                     start = setting.noise / setting.unit * np.random.default_rng(seed).normal(size=size)
                     where = " ".join(f"{each:g}" for each in target)
                     case = f"{name}, {contact_model}, target {where}, seed {seed}"
-                    found = by_gradient(task, start, given.goal, given.iterations, spread=0.1, seed=seed)
-                    report.add(case, found)
-                    if given.generations:
-                        report.add(case, by_cma(task, start, given.goal, given.generations, 1.0, seed=seed))
+                    found = report.compare(case, task, start, given, spread=0.1, seed=seed)
     report.finish(task.simulate(found.x[None]), camera="side")
 
 

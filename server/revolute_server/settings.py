@@ -11,10 +11,11 @@ import argparse
 import dataclasses
 import difflib
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from revolute.contract.errors import ArgumentError
@@ -59,11 +60,43 @@ def format_bytes(count: int) -> str:
     return f"{count}B"
 
 
+class Bound(NamedTuple):
+    """The values that a setting takes: a test, and words for messages."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+_BOUNDS = {
+    "PORT": Bound(lambda port: 0 <= port <= 65535, "a port from 0 to 65535"),
+    "N": Bound(lambda count: count >= 1, "a positive number"),
+    "SIZE": Bound(lambda size: size >= 1, "a positive number"),
+    "SECONDS": Bound(lambda seconds: 0 < seconds < math.inf, "a positive number of seconds"),
+}
+"""Bounds of numbers by the name of the flag's value."""
+_NOT_NEGATIVE = Bound(lambda value: value >= 0, "zero or a positive number")
+_RATE = Bound(lambda rate: rate > 0, "a positive number per second")
+
+
+def _words(*words: str) -> Bound:
+    """Return the bound of a setting that is one of a few words."""
+    return Bound(lambda word: word in words, f"{', '.join(words[:-1])} or {words[-1]}")
+
+
 def _flag(
-    default: Any, text: str, parse: Callable[[str], Any] | None = None, metavar: str | None = None
+    default: Any,
+    text: str,
+    parse: Callable[[str], Any] | None = None,
+    metavar: str | None = None,
+    bound: Bound | None = None,
 ) -> Any:
-    """Declare a setting: its default, its help text, and the parser of its flag."""
-    return dataclasses.field(default=default, metadata={"help": text, "parse": parse, "metavar": metavar})
+    """Declare a setting: its default, its help text, the parser of its flag, and its bound.
+
+    A setting whose default is None takes None, too. Without `bound`, numbers have that of `_BOUNDS`.
+    """
+    bound = bound or _BOUNDS.get(metavar or "")
+    metadata = {"help": text, "parse": parse, "metavar": metavar, "bound": bound}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def available_cores() -> int:
@@ -107,16 +140,23 @@ class Settings:
     workers: int = _flag(
         os.cpu_count() or 1, "engine calls that run at the same time (default: one per core)", int, "N"
     )
-    queue: int = _flag(256, "engine calls that may wait for a worker; further calls are refused", int, "N")
+    queue: int = _flag(
+        256, "engine calls that may wait for a worker; further calls are refused", int, "N", _NOT_NEGATIVE
+    )
     batch_delay: float = _flag(
         0.05,
         "longest time that a call waits for other calls to join its batch; 0 turns batching off",
         float,
         "SECONDS",
+        Bound(lambda delay: 0 <= delay <= 1, "0 to 1 s"),
     )
     batch_size: int = _flag(64, "environments per batch of merged calls", int, "N")
     engine_nice: int = _flag(
-        5, "nice value of engine threads, 0 to 19, so that answers go first (Linux)", int, "N"
+        5,
+        "nice value of engine threads, 0 to 19, so that answers go first (Linux)",
+        int,
+        "N",
+        Bound(lambda nice: 0 <= nice <= 19, "0 to 19"),
     )
     max_client_calls: int | None = _flag(
         None, "concurrent engine calls per client (default: no limit)", int, "N"
@@ -126,6 +166,7 @@ class Settings:
         "calls of a client per second, unless its token says otherwise (default: no limit)",
         float,
         "N",
+        _RATE,
     )
     max_client_steps: float | None = _flag(
         None,
@@ -133,6 +174,7 @@ class Settings:
         "says otherwise (default: no limit)",
         float,
         "N",
+        _RATE,
     )
     max_client_sessions: int | None = _flag(None, "sessions per client (default: no limit)", int, "N")
     max_client_memory: int | None = _flag(
@@ -153,7 +195,9 @@ class Settings:
         "ADDRESS",
     )
     durability: str = _flag(
-        "process", "process: stored data survives a crash of the server; disk: also a crash of the machine"
+        "process",
+        "process: stored data survives a crash of the server; disk: also a crash of the machine",
+        bound=_words("process", "disk"),
     )
     store_bytes: int = _flag(64 * 1024**3, "size of the store", parse_bytes, "SIZE")
     trajectory_ttl: float = _flag(
@@ -221,6 +265,7 @@ class Settings:
         "lowest average rate in bytes per second of an HTTP request, checked after --body-timeout",
         parse_bytes,
         "SIZE",
+        _NOT_NEGATIVE,
     )
     answer_timeout: float = _flag(
         300.0,
@@ -247,79 +292,36 @@ class Settings:
         None,
         "ADDRESSES",
     )
-    grace: float = _flag(10.0, "longest time from SIGTERM to the end of the server", float, "SECONDS")
+    grace: float = _flag(
+        10.0,
+        "longest time from SIGTERM to the end of the server",
+        float,
+        "SECONDS",
+        Bound(lambda seconds: 0 <= seconds < math.inf, "zero or a positive number of seconds"),
+    )
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
     )
     port_file: str | None = _flag(None, "write the addresses in use to this file, as JSON", None, "PATH")
-    log_level: str = _flag("warning", "debug, info (one line per call), warning or error", None, "LEVEL")
-    log_format: str = _flag("text", "text, or json for one JSON object per line", None, "FORMAT")
+    log_level: str = _flag(
+        "warning",
+        "debug, info (one line per call), warning or error",
+        None,
+        "LEVEL",
+        _words("debug", "info", "warning", "error"),
+    )
+    log_format: str = _flag(
+        "text", "text, or json for one JSON object per line", None, "FORMAT", _words("text", "json")
+    )
 
     def __post_init__(self) -> None:
-        for name in (
-            "threads",
-            "workers",
-            "batch_size",
-            "max_models",
-            "max_sessions",
-            "max_trajectories",
-            "memory",
-            "max_request",
-            "max_json",
-            "max_model",
-            "max_mesh",
-            "max_batch",
-            "compilers",
-            "compile_memory",
-            "max_entries",
-            "max_connections",
-            "max_streams",
-            "max_header",
-            "max_url",
-            "max_header_fields",
-            "max_npz_arrays",
-            "max_json_keys",
-            "max_json_depth",
-            "max_json_values",
-            "store_bytes",
-            "max_requests",
-            "request_bytes",
-        ):
-            _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
-        for name in ("grpc_port", "http_port", "dm_env_rpc"):
-            port = getattr(self, name)
-            _require(name, port is None or 0 <= port <= 65535, "a port from 0 to 65535", port)
-        for name in ("max_client_calls", "max_client_sessions", "max_client_memory"):
-            value = getattr(self, name)
-            _require(name, value is None or value >= 1, "a positive number", value)
-        for name in ("max_client_rate", "max_client_steps"):
-            value = getattr(self, name)
-            _require(name, value is None or value > 0, "a positive number per second", value)
-        _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
-        _require("min_body_rate", self.min_body_rate >= 0, "zero or a positive number", self.min_body_rate)
-        for name in (
-            *("lease", "max_lease", "trajectory_ttl", "request_ttl"),
-            *("header_timeout", "body_timeout", "answer_timeout", "idle_timeout", "compile_time"),
-        ):
-            value = getattr(self, name)
-            _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
+        for field in dataclasses.fields(self):
+            value, bound = getattr(self, field.name), field.metadata["bound"]
+            if bound is not None and not (value is None and field.default is None):
+                _require(field.name, bound.holds(value), bound.expected, value)
         _require(
-            "lease",
-            self.lease <= self.max_lease,
-            f"at most max_lease, {self.max_lease:g} s",
-            self.lease,
+            "lease", self.lease <= self.max_lease, f"at most max_lease, {self.max_lease:g} s", self.lease
         )
-        _require("durability", self.durability in ("process", "disk"), "process or disk", self.durability)
-        _require("engine_nice", 0 <= self.engine_nice <= 19, "0 to 19", self.engine_nice)
-        _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
-        _require("grace", 0 <= self.grace < float("inf"), "zero or a positive number of seconds", self.grace)
-        _require(
-            "log_level",
-            self.log_level in ("debug", "info", "warning", "error"),
-            "debug, info, warning or error",
-            self.log_level,
-        )
-        _require("log_format", self.log_format in ("text", "json"), "text or json", self.log_format)
         self._check_ports()
         self._check_security()
         self._check_proxies()

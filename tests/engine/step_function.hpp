@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <utility>
@@ -168,6 +169,26 @@ inline void check_side_by_side(const std::string& name, const StepPullback& pull
   for (int lane = 0; lane < native_lanes; ++lane)
     for (int i = 0; i < n_in; ++i) equal = equal && same(get_lane(packed[i], lane), one_by_one[lane][i]);
   expect(equal, (name + ": cotangents side by side").c_str(), __FILE__, __LINE__);
+}
+
+// Packs of environments near `in` have the bits of single runs; some have contacts that others do not. One width only: the
+// whole step is slow to compile, and its stages are checked in both.
+inline void check_packs(const std::string& name, Random& random, const StepPullback& pullback,
+                        const Doubles& in) {
+  const Step& function = pullback.of;
+  std::vector<Doubles> environments(8, in);
+  for (Doubles& environment : environments)
+    for (const Block& block : function.blocks({}))
+      for (int i = block.begin; i < block.begin + block.size; ++i)
+        environment[i] += (block.begin ? 0.1 * in[i] : 0.003) * random.normal();
+  check_width<native_lanes>(name, environments, function.n_out(), function);
+  check_width<native_lanes>(name + " adjoint", with_cotangents(random, environments, function.n_out()),
+                            function.n_in(), Pullback<StepPullback>{pullback, function.n_in()});
+}
+
+inline std::set<std::string> with(std::set<std::string> names, std::initializer_list<const char*> more) {
+  names.insert(more.begin(), more.end());
+  return names;
 }
 
 }  // namespace revolute::check

@@ -160,6 +160,79 @@ void adjoint_tangents_and_differences_agree() {
     }
 }
 
+// The corners of a box that slides and turns on the ground, moved and stretched by `by`, with torsional friction if there are
+// three friction rows.
+Rows face(int friction_rows, const Doubles& stretch, double by) {
+  Random random(205);
+  Rows rows(random, 4, friction_rows, 6);
+  const int n = rows.count();
+  const double half[] = {0.2, 0.13, 0.1}, inverse_mass = 0.5, inverse_inertia[] = {60, 40, 30};
+  const double v[] = {0.8, -0.5, -0.02, 0, 0, 3};
+  Doubles J(n * 6, 0.0);
+  for (int c = 0; c < 4; ++c) {
+    const double x = c & 1 ? half[0] : -half[0], y = c & 2 ? half[1] : -half[1], z = -half[2];
+    const double wrenches[4][6] = {
+        {0, 0, 1, y, -x, 0}, {1, 0, 0, 0, z, -y}, {0, 1, 0, -z, 0, x}, {0, 0, 0, 0, 0, 1}};
+    for (int i = 0; i <= friction_rows; ++i)
+      std::copy(wrenches[i], wrenches[i] + 6, J.begin() + (c * (friction_rows + 1) + i) * 6);
+  }
+  for (int i = 0; i < n; ++i) {
+    rows.b[i] = 0;
+    if (rows.rows[i].kind == RowKind::friction) rows.bound[i] = i - rows.rows[i].normal == 3 ? 0.02 : 0.3;
+    for (int k = 0; k < 6; ++k) {
+      double moved = J[i * 6 + k];
+      for (int l = 0; l < 6; ++l) moved += by * J[i * 6 + l] * stretch[l * 6 + k];
+      rows.b[i] += moved * v[k];
+      rows.J[i * 6 + k] = moved * std::sqrt(k < 3 ? inverse_mass : inverse_inertia[k - 3]);
+    }
+  }
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      rows.A[i * n + j] = 0;
+      for (int k = 0; k < 6; ++k) rows.A[i * n + j] += rows.J[i * 6 + k] * rows.J[j * 6 + k];
+    }
+  return rows;
+}
+
+// One corner more than it needs: the choice is a linear pressure, and the gradient is that of the choice.
+void a_sliding_face_has_one_load() {
+  Random random(206);
+  for (int friction_rows : {2, 3}) {
+    const Doubles stretch = random.normals(36);
+    const Rows rows = face(friction_rows, stretch, 0);
+    const int n = rows.count(), corner = friction_rows + 1;
+    const Doubles x = solved(rows, rows.A, rows.b, rows.bound), loss = random.normals(n);
+    for (int c = 0; c < 4; ++c) CHECK(x[c * corner] > 0);
+    CHECK_CLOSE(x[0] + x[3 * corner], x[corner] + x[2 * corner], 1e-5 * x[0]);
+
+    // along the stretch, of impulses themselves
+    const Rows ahead = face(friction_rows, stretch, 1e-6), behind = face(friction_rows, stretch, -1e-6);
+    const auto change = [&](const Doubles& to, const Doubles& from, int i) {
+      return (to[i] - from[i]) / 2e-6;
+    };
+    Doubles x_bar = loss, b_bar(n, 0.0), A_bar(n * n, 0.0), bound_bar(n, 0.0);
+    Memory memory(n);
+    SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
+    exact_adjoint(
+        SolverProblem<double>{n, 0, rows.rows.data(), rows.A.data(), rows.b.data(), rows.bound.data()},
+        memory.workspace, x.data(), bar);
+    std::vector<Dual<1>> A(rows.A.begin(), rows.A.end()), b(rows.b.begin(), rows.b.end()),
+        bound(rows.bound.begin(), rows.bound.end());
+    double backward = 0, forward = 0, differences = 0;
+    for (int i = 0; i < n; ++i) backward += b_bar[i] * (b[i].tangent[0] = change(ahead.b, behind.b, i));
+    for (int i = 0; i < n * n; ++i) backward += A_bar[i] * (A[i].tangent[0] = change(ahead.A, behind.A, i));
+    const std::vector<Dual<1>> tangents = solved(rows, A, b, bound);
+    const Doubles x_ahead = solved(ahead, ahead.A, ahead.b, ahead.bound),
+                  x_behind = solved(behind, behind.A, behind.b, behind.bound);
+    for (int i = 0; i < n; ++i) {
+      forward += loss[i] * tangents[i].tangent[0];
+      differences += loss[i] * change(x_ahead, x_behind, i);
+    }
+    CHECK_CLOSE(backward, forward, 1e-6 * std::fabs(forward));
+    CHECK_CLOSE(backward, differences, 1e-4 * std::fabs(differences));
+  }
+}
+
 // A pack's environments are solved as each alone, though a neighbour joins islands or lacks contacts.
 void lanes_do_not_see_each_other() {
   Random random(203);
@@ -219,6 +292,7 @@ int main() {
   return run({{"many sweeps", the_solution_is_that_of_many_sweeps},
               {"shared loads", what_is_carried_twice_is_solved_as_well},
               {"adjoint", adjoint_tangents_and_differences_agree},
+              {"sliding face", a_sliding_face_has_one_load},
               {"lanes", lanes_do_not_see_each_other},
               {"memory", what_the_memory_held_does_not_count}});
 }

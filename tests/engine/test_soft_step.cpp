@@ -21,10 +21,6 @@ constexpr Cone cones[] = {Cone::pyramidal, Cone::elliptic};
 const std::set<std::string> of_bodies = {"qpos",         "qvel",         "body_mass",     "body_ipos",
                                          "body_inertia", "dof_armature", "jnt_stiffness", "actuator_gear",
                                          "dof_damping",  "gravity"};
-std::set<std::string> with(std::set<std::string> names, std::initializer_list<const char*> more) {
-  names.insert(more.begin(), more.end());
-  return names;
-}
 
 // Constraints that act, and those of each kind whose cost is at work.
 struct Acting {
@@ -41,17 +37,7 @@ Acting check_soft_step(const char* name, Random& random, const ModelStorage& sto
   check_adjoint(name, random, in, function.n_out(), function, adjoint, through_constraints,
                 function.blocks(names));
   check_side_by_side(name, adjoint, in);
-  if (packs) {
-    std::vector<Doubles> environments(8, in);
-    for (Doubles& environment : environments)
-      for (const Block& block : function.blocks({}))
-        for (int i = block.begin; i < block.begin + block.size; ++i)
-          environment[i] += (block.begin ? 0.1 * in[i] : 0.003) * random.normal();
-    check_width<native_lanes>(name, environments, function.n_out(), function);
-    check_width<native_lanes>(name + std::string(" adjoint"),
-                              with_cotangents(random, environments, function.n_out()), function.n_in(),
-                              Pullback<StepPullback>{adjoint, function.n_in()});
-  }
+  if (packs) check_packs(name, random, adjoint, in);
   Acting acting;
   const SoftStage<double>& stage = ws.step->soft.stage;
   for (int i = 0; i < stage.constraints.count; ++i) {

@@ -45,25 +45,11 @@ Ends check_step(const char* name, Random& random, const ModelStorage& storage, c
   check_adjoint(name, random, in, function.n_out(), function, adjoint,
                 ws.step->rows.count ? tolerance : smooth, function.blocks(names));
   check_side_by_side(name, adjoint, in);
-  // contacts that only some of the environments have
-  std::vector<Doubles> environments(8, in);
-  for (Doubles& environment : environments)
-    for (const Block& block : function.blocks({}))
-      for (int i = block.begin; i < block.begin + block.size; ++i)
-        environment[i] += (block.begin ? 0.1 * in[i] : 0.003) * random.normal();
-  // one width only: the whole step is slow to compile, and its stages are checked in both
-  check_width<native_lanes>(name, environments, function.n_out(), function);
-  check_width<native_lanes>(name + std::string(" adjoint"),
-                            with_cotangents(random, environments, function.n_out()), function.n_in(),
-                            Pullback<StepPullback>{adjoint, function.n_in()});
+  check_packs(name, random, adjoint, in);
   return ends_of(*ws.step);
 }
 
 const std::set<std::string> body_names = {"qpos", "qvel", "body_mass", "body_ipos", "body_inertia"};
-std::set<std::string> with(std::set<std::string> names, std::initializer_list<const char*> more) {
-  names.insert(more.begin(), more.end());
-  return names;
-}
 
 void adjoint_of_smooth_motion() {
   MujocoArrays arrays = two_trees();

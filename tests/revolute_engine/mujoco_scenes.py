@@ -1,4 +1,4 @@
-"""Scenes for the contact model "mujoco": every kind of constraint acts in them; and MuJoCo's step."""
+"""Scenes for the contact model "mujoco": every kind of constraint acts in them."""
 
 from __future__ import annotations
 
@@ -98,11 +98,3 @@ def state_in_contact(model: mujoco.MjModel, steps: int, seed: int) -> tuple[Floa
         mujoco.mj_step(model, data)
     data.qvel[:] += 0.3 * random.normal(size=model.nv)
     return data.qpos.copy(), data.qvel.copy(), data.ctrl.copy()
-
-
-def mujoco_step(model: mujoco.MjModel, qpos: Floats, qvel: Floats, ctrl: Floats) -> tuple[Floats, Floats]:
-    """Return the state after one step of MuJoCo."""
-    data = mujoco.MjData(model)
-    data.qpos[:], data.qvel[:], data.ctrl[:] = qpos, qvel, ctrl
-    mujoco.mj_step(model, data)
-    return data.qpos.copy(), data.qvel.copy()

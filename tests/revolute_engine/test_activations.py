@@ -12,7 +12,7 @@ from revolute_engine import Engine, Model, load_model
 from revolute_engine.gradient_check import check_gradient
 
 from .mujoco_scenes import INTEGRATORS, reference
-from .test_mujoco_contact import tangent
+from .mujoco_steps import check_gradient_of_step, check_packs, check_step
 from .transmission_scenes import ACTIVATED, model
 
 STEP = 1e-10
@@ -35,16 +35,6 @@ def state(theirs: mujoco.MjModel, seed: int) -> tuple[np.ndarray, np.ndarray, np
     return qpos, np.concatenate([random.normal(size=theirs.nv), act]), random.uniform(-0.3, 1.3, theirs.nu)
 
 
-def mujoco_step(
-    theirs: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, ctrl: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    data = mujoco.MjData(theirs)
-    data.qpos[:], data.ctrl[:] = qpos, ctrl
-    data.qvel[:], data.act[:] = qvel[: theirs.nv], qvel[theirs.nv :]
-    mujoco.mj_step(theirs, data)
-    return data.qpos.copy(), np.concatenate([data.qvel, data.act])
-
-
 @pytest.mark.parametrize("name", ACTIVATED)
 @pytest.mark.parametrize(
     ("integrator", "contact_model"), [*((each, "mujoco") for each in INTEGRATORS), ("Euler", "hard")]
@@ -53,53 +43,22 @@ def test_a_step_is_mujocos(name: str, integrator: str, contact_model: str) -> No
     theirs, ours = loaded(name, integrator, contact_model)
     assert ours.na == theirs.na > 0
     for seed in range(8):
-        qpos, qvel, ctrl = state(theirs, seed)
-        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
-        found = Engine(threads=1).rollout(ours, qpos, qvel, ctrl[None])
-        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
-        assert np.abs(got - wanted).max() <= STEP * np.abs(wanted).max()
-        assert np.abs(found.qpos[1] - next_qpos).max() <= STEP
+        check_step(theirs, ours, state(theirs, seed), STEP)
 
 
 @pytest.mark.parametrize("name", ACTIVATED)
 @pytest.mark.parametrize("integrator", ["implicitfast", "RK4"])
 def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> None:
     theirs, ours = loaded(name, integrator)
-    random, engine = np.random.default_rng(5), Engine(threads=1)
+    random = np.random.default_rng(5)
     qpos, qvel, ctrl = state(theirs, 3)
     qvel[theirs.nv :], ctrl = (
         0.4 + 0.1 * random.normal(size=theirs.na),
         0.3 + 0.05 * random.normal(size=theirs.nu),
     )
-    at = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
     if name == "filterexact":
-        at["qvel"][theirs.nv :] = 0.2  # within the range
-    qpos_bar = random.normal(size=theirs.nq) / theirs.opt.timestep
-    qvel_bar = random.normal(size=ours.nqvel)
-    found = engine.rollout(ours, qpos, qvel, ctrl[None])
-    bars = (np.stack([np.zeros_like(bar), bar]) for bar in (qpos_bar, qvel_bar))
-    gradient = engine.backward(ours, found, *bars)
-    exact = {
-        "qvel": gradient.qvel,
-        "qpos": tangent(theirs, qpos, gradient.qpos),
-        "ctrl": gradient.ctrl[0],
-    }
-
-    def loss(moved: str, direction: np.ndarray, step: float) -> float:
-        there = {key: value.copy() for key, value in at.items()}
-        if moved == "qpos":
-            mujoco.mj_integratePos(theirs, there["qpos"], direction, step)
-        else:
-            there[moved] += step * direction
-        next_qpos, next_qvel = mujoco_step(theirs, there["qpos"], there["qvel"], there["ctrl"])
-        return float(qpos_bar @ next_qpos + qvel_bar @ next_qvel)
-
-    for moved, bar in exact.items():
-        direction, step = random.normal(size=bar.shape), 1e-4 if moved == "ctrl" else 1e-5
-        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
-        wanted = (8 * near - far) / (12 * step)
-        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
-        assert abs(bar @ direction - wanted) <= DIFFERENCES * scale, moved
+        qvel[theirs.nv :] = 0.2  # within the range
+    check_gradient_of_step(theirs, ours, (qpos, qvel, ctrl), DIFFERENCES, ctrl=1e-4)
 
 
 @pytest.mark.parametrize("name", ACTIVATED)
@@ -111,31 +70,16 @@ def test_forward_and_backward_derivatives_pair_and_checkpoints_change_no_bit(
 ) -> None:
     theirs, ours = loaded(name, integrator, contact_model)
     random, engine = np.random.default_rng(6), Engine(threads=1)
-    batch, steps = 3, 4
-    states = [state(theirs, seed) for seed in range(batch)]
+    states = [state(theirs, seed) for seed in range(3)]
     qpos, qvel = (np.stack([each[i] for each in states]) for i in (0, 1))
-    ctrl = random.uniform(0.1, 0.9, size=(batch, steps, theirs.nu))
-    found = engine.rollout(ours, qpos, qvel, ctrl)
-    qvel_bar = np.zeros((batch, steps + 1, ours.nqvel))
-    qvel_bar[:, -1] = random.normal(size=(batch, ours.nqvel))
-    gradient = engine.backward(ours, found, qvel_bar=qvel_bar)
-    qpos_tan, qvel_tan = random.normal(size=(batch, theirs.nv)), random.normal(size=(batch, ours.nqvel))
-    ctrl_tan = random.normal(size=ctrl.shape)
-    pushed = engine.jvp(ours, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan, ctrl_tan=ctrl_tan)
-    by_inputs = sum(tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] for i in range(batch))
-    by_inputs += (gradient.qvel * qvel_tan).sum() + (gradient.ctrl * ctrl_tan).sum()
-    by_outputs = (qvel_bar * pushed.qvel).sum()
-    assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
-    for checkpoints in ("interval=2", "slots=2"):
-        kept = engine.rollout(ours, qpos, qvel, ctrl, checkpoints=checkpoints)
-        again = engine.backward(ours, kept, qvel_bar=qvel_bar)
-        for key in gradient:
-            assert np.array_equal(again[key], gradient[key])
-    for i in range(batch):
-        alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i])
-        assert np.array_equal(alone.qvel, found.qvel[i])
-        pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i])
-        assert all(np.array_equal(pulled[key], gradient[key][i]) for key in gradient)
+    ctrl = random.uniform(0.1, 0.9, size=(3, 4, theirs.nu))
+    check_packs(theirs, ours, (qpos, qvel), ctrl, FORWARD)
+    qvel_bar = random.normal(size=(3, 5, ours.nqvel))
+    gradient, *others = (
+        engine.backward(ours, engine.rollout(ours, qpos, qvel, ctrl, checkpoints=each), qvel_bar=qvel_bar)
+        for each in ("every", "interval=2", "slots=2")
+    )
+    assert all(np.array_equal(other[key], gradient[key]) for other in others for key in gradient)
 
 
 @pytest.mark.parametrize("name", ["muscle", "early"])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mujoco
 import numpy as np
 import pytest
 
 from revolute.contract.errors import ModelError
-from revolute_engine import Engine, Model, load_model
+from revolute_engine import Model, load_model
 
-from .mujoco_scenes import CONES, INTEGRATORS, mujoco_step, reference
-from .test_mujoco_contact import DIFFERENCES, FORWARD, STEP, tangent
+from .mujoco_scenes import CONES, INTEGRATORS, reference
+from .mujoco_steps import check_gradient_of_step, check_jacobian, check_packs, check_step, mujoco_step
+from .test_mujoco_contact import DIFFERENCES, FORWARD, STEP
 
 TEXT = """<mujoco><option timestep=".002" cone="{cone}" integrator="{integrator}"/><worldbody>
 <geom type="plane" size="2 2 1" euler="5 8 0" margin=".02" gap=".03"/>
@@ -53,85 +52,27 @@ def states(theirs: mujoco.MjModel) -> list[tuple[np.ndarray, ...]]:
 def test_a_step_is_mujocos(cone: str, integrator: str) -> None:
     theirs, model = loaded(cone, integrator)
     for qpos, qvel, ctrl in states(theirs):
-        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
-        found = Engine(threads=1).rollout(model, qpos, qvel, ctrl[None])
-        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
-        assert np.abs(got - wanted).max() <= STEP * np.abs(wanted).max()
-        assert np.abs(found.qpos[1] - next_qpos).max() <= STEP
+        found = check_step(theirs, model, (qpos, qvel, ctrl), STEP)
         without = mujoco_step(theirs, qpos, qvel, np.zeros(theirs.nu))[1]
-        assert np.abs(without - next_qvel).max() > 1e-4
+        assert np.abs(without - found.qvel[1]).max() > 1e-4
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_the_gradient_is_that_of_mujocos_step(integrator: str) -> None:
     theirs, model = loaded("elliptic", integrator)
-    qpos, qvel, ctrl = states(theirs)[2]
-    random, engine = np.random.default_rng(2), Engine(threads=1)
-    bars = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
-    found = engine.rollout(model, qpos, qvel, ctrl[None])
-    gradient = engine.backward(
-        model, found, *(np.stack([np.zeros_like(bar), bar]) for bar in bars), wrt=["qpos", "qvel", "ctrl"]
-    )
-    exact = {"qvel": gradient.qvel, "ctrl": gradient.ctrl[0], "qpos": tangent(theirs, qpos, gradient.qpos)}
+    gradient = check_gradient_of_step(theirs, model, states(theirs)[2], DIFFERENCES, qpos=1e-6)
     assert np.abs(gradient.ctrl[0, :2]).min() > 0 and gradient.ctrl[0, 2] == 0
-
-    def loss(moved: str, direction: np.ndarray, step: float) -> float:
-        at = {"qpos": qpos.copy(), "qvel": qvel, "ctrl": ctrl}
-        if moved == "qpos":
-            mujoco.mj_integratePos(theirs, at["qpos"], direction, step)
-        else:
-            at[moved] = at[moved] + step * direction
-        next_qpos, next_qvel = mujoco_step(theirs, at["qpos"], at["qvel"], at["ctrl"])
-        return float(bars[0] @ next_qpos + bars[1] @ next_qvel)
-
-    for moved, bar in exact.items():
-        direction, step = random.normal(size=bar.shape), 1e-6 if moved == "qpos" else 1e-5
-        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
-        wanted = (8 * near - far) / (12 * step)
-        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
-        assert abs(bar @ direction - wanted) <= DIFFERENCES * scale, moved
 
 
 def test_packs_and_forward_derivatives_agree() -> None:
     theirs, model = loaded("pyramidal", "implicitfast")
-    random, engine = np.random.default_rng(4), Engine(threads=1)
     qpos, qvel, ctrl = (np.stack(each) for each in zip(*states(theirs), strict=True))
-    count = len(qpos)
-    ctrl = np.repeat(ctrl[:, None], 3, axis=1)
-    qvel_bar = np.zeros((count, 4, theirs.nv))
-    qvel_bar[:, -1] = random.normal(size=(count, theirs.nv))
-    found = engine.rollout(model, qpos, qvel, ctrl)
-    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=["qpos", "qvel", "ctrl"])
-    tangents: dict[str, Any] = {
-        "qpos_tan": random.normal(size=qvel.shape),
-        "qvel_tan": random.normal(size=qvel.shape),
-        "ctrl_tan": random.normal(size=ctrl.shape),
-    }
-    pushed = engine.jvp(model, found, **tangents)
-    for i in range(count):
-        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i])
-        assert np.array_equal(alone.qvel, found.qvel[i])
-        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "qvel", "ctrl"])
-        assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
-        by_inputs = tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents["qpos_tan"][i]
-        by_inputs += gradient.qvel[i] @ tangents["qvel_tan"][i]
-        by_inputs += (gradient.ctrl[i] * tangents["ctrl_tan"][i]).sum()
-        by_outputs = qvel_bar[i, -1] @ pushed.qvel[i, -1]
-        assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
+    check_packs(theirs, model, (qpos, qvel), np.repeat(ctrl[:, None], 3, axis=1), FORWARD)
 
 
 def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
     theirs, model = loaded("elliptic", "implicit")
-    qpos, qvel, ctrl = states(theirs)[1]
-    random, engine = np.random.default_rng(3), Engine(threads=1)
-    jacobian = engine.jacobian(model, qpos, qvel, ctrl)
-    found = engine.rollout(model, qpos, qvel, ctrl[None])
-    dq, dv = random.normal(size=(2, theirs.nv))
-    du = random.normal(size=theirs.nu)
-    pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv, ctrl_tan=du[None])
-    wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
-    got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
-    assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+    check_jacobian(model, states(theirs)[1])
 
 
 def test_the_hard_contact_model_refuses_adhesion_by_name() -> None:

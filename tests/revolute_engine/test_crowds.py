@@ -9,7 +9,8 @@ import pytest
 
 from revolute_engine import Engine, Model, _pairs, load_model
 
-from .mujoco_scenes import Floats, mujoco_step, reference
+from .mujoco_scenes import Floats, reference
+from .mujoco_steps import mujoco_step
 
 STEPS = 3
 SEVERAL = ("qpos", "qvel", "body_mass", "geom_friction", "geom_solref", "geom_solimp")

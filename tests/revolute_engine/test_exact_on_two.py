@@ -68,7 +68,8 @@ def derivatives(model: Model, qpos: Floats, qvel: Floats, seed: int) -> tuple[Fl
     return (gradient * tangent).sum(axis=1), *sides
 
 
-@pytest.mark.parametrize("seed", range(12))
+# with seeds 13, 25, 39 and 63 a box falls on the edge of another: sweeps leave contacts that open 1e-26 N s
+@pytest.mark.parametrize("seed", [*range(12), 13, 25, 39, 63])
 def test_a_box_on_two_boxes_settles_and_has_the_gradient_of_differences(seed: int) -> None:
     model = load_model(bridge(seed), contact_model="hard", solver="exact", warn=False)
     qpos, qvel = states(model, seed)

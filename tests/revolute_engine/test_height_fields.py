@@ -11,8 +11,8 @@ import pytest
 from revolute.contract.errors import ModelError
 from revolute_engine import Engine, Model, load_model
 
-from .mujoco_scenes import mujoco_step, reference
-from .test_mujoco_contact import tangent
+from .mujoco_scenes import reference
+from .mujoco_steps import check_jacobian, check_packs, mujoco_step, tangent
 
 MESH = '<mesh name="rock" vertex="-.1 -.1 -.1  .2 0 -.05  -.05 .2 -.1  0 0 .2  .1 .1 .12" maxhullvert="-1"/>'
 SHAPES = {
@@ -28,6 +28,8 @@ FINE = 1e-8
 SEARCHED = 1e-6
 """Tolerance of MuJoCo's search for contacts: of distances; places and normals of round shapes are worse."""
 POINTS = {"sphere": 4e-4, "capsule": 1e-3, "ellipsoid": 1e-2, "cylinder": 5e-3, "box": FINE, "mesh": FINE}
+FORWARD = 1e-8
+"""Forward against backward derivatives."""
 DISTANCES = {"ellipsoid": 2e-4, "box": FINE, "mesh": FINE}
 
 
@@ -161,34 +163,14 @@ def test_the_gradient_is_that_of_the_steps(shape: str, contact_model: str) -> No
 @pytest.mark.parametrize("contact_model", ["mujoco", "hard"])
 def test_packs_and_forward_derivatives_agree(contact_model: str) -> None:
     model = load_model(scene("box", 0.0, 0.3), contact_model=contact_model, warn=False)
-    theirs, engine, random = reference(scene("box")), Engine(threads=1), np.random.default_rng(1)
     states = [settled(model, seed) for seed in range(3)]
     qpos, qvel = (np.stack([each[i] for each in states]) for i in (0, 1))
-    ctrl, qvel_bar = np.zeros((3, 4, 0)), np.zeros((3, 5, 6))
-    qvel_bar[:, -1] = random.normal(size=(3, 6))
-    found = engine.rollout(model, qpos, qvel, ctrl)
-    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=["qpos", "qvel"])
-    qpos_tan, qvel_tan = random.normal(size=(2, 3, 6))
-    pushed = engine.jvp(model, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan)
-    for i in range(3):
-        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i])
-        assert np.array_equal(alone.qpos, found.qpos[i])
-        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "qvel"])
-        assert np.array_equal(pulled.qpos, gradient.qpos[i])
-        by_inputs = tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] + gradient.qvel[i] @ qvel_tan[i]
-        by_outputs = qvel_bar[i, -1] @ pushed.qvel[i, -1]
-        assert abs(by_inputs - by_outputs) <= 1e-8 * max(1.0, abs(by_outputs))
+    check_packs(reference(scene("box")), model, (qpos, qvel), np.zeros((3, 4, 0)), FORWARD)
 
 
 def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
-    model, engine, random = loaded(scene("capsule", 0.0, 0.3)), Engine(threads=1), np.random.default_rng(3)
-    qpos, qvel = settled(model, 1)
-    jacobian = engine.jacobian(model, qpos, qvel, np.zeros(0))
-    found = engine.rollout(model, qpos, qvel, np.zeros((1, 0)))
-    dq, dv = random.normal(size=(2, 6))
-    pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv)
-    wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
-    assert np.abs(jacobian.A @ np.concatenate([dq, dv]) - wanted).max() <= 1e-9 * np.abs(wanted).max()
+    model = loaded(scene("capsule", 0.0, 0.3))
+    check_jacobian(model, (*settled(model, 1), np.zeros(0)))
 
 
 def test_a_crowd_meets_the_field_as_in_mujoco() -> None:

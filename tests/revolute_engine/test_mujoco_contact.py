@@ -17,11 +17,11 @@ from .mujoco_scenes import (
     INTEGRATORS,
     SCENES,
     STEPS,
-    mujoco_step,
     reference,
     scene,
     state_in_contact,
 )
+from .mujoco_steps import check_gradient_of_step, check_jacobian, check_packs, check_step, mujoco_step
 
 STEP = 1e-9
 """Of accelerations, relative to the largest: two solvers that both go to rounding, stiff constraints."""
@@ -40,15 +40,11 @@ def loaded(text: str, **options: Any) -> Model:
 @pytest.mark.parametrize(("name", "cone", "integrator"), ALL)
 def test_a_step_is_mujocos(name: str, cone: str, integrator: str) -> None:
     text = scene(name, cone, integrator)
-    theirs, model, engine = reference(text), loaded(text), Engine()
+    theirs, model = reference(text), loaded(text)
     contacts = 0
     for seed in range(4):
         qpos, qvel, ctrl = state_in_contact(theirs, STEPS[name] + seed, seed)
-        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
-        found = engine.rollout(model, qpos, qvel, ctrl[None])
-        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
-        assert np.abs(got - wanted).max() <= STEP * np.abs(wanted).max()
-        assert np.abs(found.qpos[1] - next_qpos).max() <= STEP
+        found = check_step(theirs, model, (qpos, qvel, ctrl), STEP)
         assert found.unsettled_step is not None and found.unsettled_step == -1
         data = mujoco.MjData(theirs)
         data.qpos[:] = qpos
@@ -96,49 +92,12 @@ def test_disable_flags_are_mujocos(flag: str) -> None:
     assert np.abs(got - wanted).max() <= 1e-9 * np.abs((wanted - qvel) / theirs.opt.timestep).max()
 
 
-def tangent(model: mujoco.MjModel, qpos: np.ndarray, qpos_bar: np.ndarray) -> np.ndarray:
-    """Return a cotangent of qpos by the tangent of the configuration."""
-    out, step = np.zeros(model.nv), 1e-6
-    for k in range(model.nv):
-        ends = []
-        for sign in (1, -1):
-            moved, unit = qpos.copy(), np.zeros(model.nv)
-            unit[k] = 1
-            mujoco.mj_integratePos(model, moved, unit, sign * step)
-            ends.append(moved)
-        out[k] = qpos_bar @ (ends[0] - ends[1]) / (2 * step)
-    return out
-
-
 @pytest.mark.parametrize(("name", "cone", "integrator"), ALL)
 def test_the_gradient_is_that_of_mujocos_step(name: str, cone: str, integrator: str) -> None:
     text = scene(name, cone, integrator)
-    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(5)
-    qpos, qvel, ctrl = state_in_contact(theirs, STEPS[name], 7)
-    qpos_bar, qvel_bar = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
-    names = ["qpos", "qvel"] + (["ctrl"] if theirs.nu else [])
-    found = engine.rollout(model, qpos, qvel, ctrl[None])
-    bars = np.stack([np.zeros(theirs.nq), qpos_bar]), np.stack([np.zeros(theirs.nv), qvel_bar])
-    gradient = engine.backward(model, found, *bars, wrt=names)
-    exact = {"qvel": gradient.qvel, "qpos": tangent(theirs, qpos, gradient.qpos)}
-    if theirs.nu:
-        exact["ctrl"] = gradient.ctrl[0]
-
-    def loss(moved: str, direction: np.ndarray, step: float) -> float:
-        at = {"qpos": qpos.copy(), "qvel": qvel, "ctrl": ctrl}
-        if moved == "qpos":
-            mujoco.mj_integratePos(theirs, at["qpos"], direction, step)
-        else:
-            at[moved] = at[moved] + step * direction
-        next_qpos, next_qvel = mujoco_step(theirs, at["qpos"], at["qvel"], at["ctrl"])
-        return float(qpos_bar @ next_qpos + qvel_bar @ next_qvel)
-
-    for moved, bar in exact.items():
-        direction, step = random.normal(size=bar.shape), 1e-6 if moved == "qpos" else 1e-5
-        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
-        wanted = (8 * near - far) / (12 * step)
-        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
-        assert abs(bar @ direction - wanted) <= DIFFERENCES * scale, moved
+    theirs = reference(text)
+    state = state_in_contact(theirs, STEPS[name], 7)
+    check_gradient_of_step(theirs, loaded(text), state, DIFFERENCES, qpos=1e-6)
 
 
 @pytest.mark.parametrize("cone", CONES)
@@ -176,51 +135,19 @@ def test_environments_do_not_disturb_each_other_and_jvp_pairs_with_backward(
     cone: str, integrator: str
 ) -> None:
     text = scene("every kind", cone, integrator)
-    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(4)
-    batch, steps = 5, 3
-    start = [state_in_contact(theirs, 6 + 3 * i, i) for i in range(batch)]
+    theirs, model, random = reference(text), loaded(text), np.random.default_rng(4)
+    start = [state_in_contact(theirs, 6 + 3 * i, i) for i in range(5)]
     qpos, qvel = (np.stack([one[i] for one in start]) for i in (0, 1))
     qpos[1, 2] += 1.0  # one ball in the air: its neighbours' contacts are not its own
-    ctrl = 0.3 * random.normal(size=(batch, steps, theirs.nu))
-    params = {
-        name: np.stack([default_parameter(model, name)] * batch) for name in ("body_mass", "geom_solref")
-    }
-    names = ["qpos", "qvel", "ctrl", *params]
-    qvel_bar = np.zeros((batch, steps + 1, theirs.nv))
-    qvel_bar[:, -1] = random.normal(size=(batch, theirs.nv))
-    found = engine.rollout(model, qpos, qvel, ctrl, params=params)
-    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=names)
-    for i in range(batch):
-        own = {name: value[i] for name, value in params.items()}
-        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i], params=own)
-        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=names)
-        assert np.array_equal(alone.qpos, found.qpos[i]) and np.array_equal(alone.qvel, found.qvel[i])
-        for name in names:
-            assert np.array_equal(pulled[name], gradient[name][i]), name
-    qpos_tan, qvel_tan = random.normal(size=(2, batch, theirs.nv))
-    ctrl_tan = random.normal(size=ctrl.shape)
-    pushed = engine.jvp(model, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan, ctrl_tan=ctrl_tan)
-    for i in range(batch):
-        forward = qvel_bar[i, -1] @ pushed.qvel[i, -1]
-        backward = tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] + gradient.qvel[i] @ qvel_tan[i]
-        backward += (gradient.ctrl[i] * ctrl_tan[i]).sum()
-        assert abs(forward - backward) <= FORWARD * abs(backward)
+    ctrl = 0.3 * random.normal(size=(5, 3, theirs.nu))
+    params = ("body_mass", "geom_solref")
+    check_packs(theirs, model, (qpos, qvel), ctrl, FORWARD, params=params, least=0.0)
 
 
-def test_the_jacobian_of_a_step_is_that_of_its_gradient() -> None:
+def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
     for integrator in ("Euler", "RK4"):
         text = scene("walker", "elliptic", integrator)
-        theirs, model, engine = reference(text), loaded(text), Engine()
-        qpos, qvel, ctrl = state_in_contact(theirs, STEPS["walker"], 7)
-        jacobian = engine.jacobian(model, qpos, qvel, ctrl)
-        found = engine.rollout(model, qpos, qvel, ctrl[None])
-        random = np.random.default_rng(3)
-        direction = random.normal(size=(3, max(theirs.nv, theirs.nu)))
-        dq, dv, du = direction[0, : theirs.nv], direction[1, : theirs.nv], direction[2, : theirs.nu]
-        pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv, ctrl_tan=du[None])
-        wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
-        got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
-        assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+        check_jacobian(loaded(text), state_in_contact(reference(text), STEPS["walker"], 7))
 
 
 def test_stiff_rows_without_friction_are_solved() -> None:

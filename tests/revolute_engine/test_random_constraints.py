@@ -12,8 +12,8 @@ import pytest
 from revolute_engine import Engine, load_model
 from tests.robots import gymnasium_ant
 
-from .mujoco_scenes import CONES, INTEGRATORS, Floats, mujoco_step, reference, state_in_contact
-from .test_mujoco_contact import tangent
+from .mujoco_scenes import CONES, INTEGRATORS, Floats, reference, state_in_contact
+from .mujoco_steps import mujoco_step, tangent
 
 SEEDS = range(40)
 STEP = 1e-9

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from revolute_engine.parameters import default_parameter
 
-from .mujoco_scenes import INTEGRATORS, mujoco_step, reference
-from .test_mujoco_contact import tangent
+from .mujoco_scenes import INTEGRATORS, reference
+from .mujoco_steps import check_gradient_of_step, check_packs, check_step
 from .transmission_scenes import INERTIA, ROWS, SMOOTH, model
 
 STEP = 1e-10
@@ -46,38 +45,25 @@ def loaded(name: str, integrator: str, contact_model: str = "mujoco") -> tuple[m
     return reference(text), load_model(text, contact_model=contact_model, warn=False)
 
 
-def check_step(name: str, integrator: str, contact_model: str, tolerance: float) -> None:
-    tolerance = max(tolerance, INSIDE if "inside" in name else 0)
+def check_steps(name: str, integrator: str, contact_model: str, tolerance: float) -> None:
     theirs, ours = loaded(name, integrator, contact_model)
     for seed in range(4):
-        qpos, qvel, ctrl = state(theirs, seed)
-        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
-        found = Engine(threads=1).rollout(ours, qpos, qvel, ctrl[None])
-        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
-        assert np.abs(got - wanted).max() <= tolerance * np.abs(wanted).max()
-        assert np.abs(found.qpos[1] - next_qpos).max() <= tolerance
+        check_step(theirs, ours, state(theirs, seed), max(tolerance, INSIDE if "inside" in name else 0))
 
 
 @pytest.mark.parametrize(("name", "integrator"), pairs(SOFT, INTEGRATORS))
 def test_a_smooth_step_is_mujocos(name: str, integrator: str) -> None:
-    check_step(name, integrator, "mujoco", STEP)
+    check_steps(name, integrator, "mujoco", STEP)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_a_smooth_step_of_the_hard_model_is_mujocos(name: str) -> None:
-    check_step(name, "Euler", "hard", STEP)
+    check_steps(name, "Euler", "hard", STEP)
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_constrained_step_is_mujocos(name: str) -> None:
-    check_step(name, "implicitfast", "mujoco", CONSTRAINED)
-
-
-def gradient_of_step(ours: Model, at: dict[str, np.ndarray], bars: Any, names: list[str]) -> Any:
-    engine = Engine(threads=1)
-    found = engine.rollout(ours, at["qpos"], at["qvel"], at["ctrl"][None])
-    qpos_bar, qvel_bar = (np.stack([np.zeros_like(bar), bar]) for bar in bars)
-    return found, engine.backward(ours, found, qpos_bar, qvel_bar, wrt=names)
+    check_steps(name, "implicitfast", "mujoco", CONSTRAINED)
 
 
 @pytest.mark.parametrize(
@@ -86,32 +72,8 @@ def gradient_of_step(ours: Model, at: dict[str, np.ndarray], bars: Any, names: l
 )
 def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> None:
     theirs, ours = loaded(name, integrator)
-    random = np.random.default_rng(5)
-    qpos, qvel, ctrl = state(theirs, 2)
-    at = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
-    bars = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
-    names = ["qpos", "qvel"] + (["ctrl"] if theirs.nu else [])
-    _, gradient = gradient_of_step(ours, at, bars, names)
-    exact = {"qvel": gradient.qvel, "qpos": tangent(theirs, qpos, gradient.qpos)}
-    if theirs.nu:
-        exact["ctrl"] = gradient.ctrl[0]
-
-    def loss(moved: str, direction: np.ndarray, step: float) -> float:
-        there = {key: value.copy() for key, value in at.items()}
-        if moved == "qpos":
-            mujoco.mj_integratePos(theirs, there["qpos"], direction, step)
-        else:
-            there[moved] += step * direction
-        next_qpos, next_qvel = mujoco_step(theirs, there["qpos"], there["qvel"], there["ctrl"])
-        return float(bars[0] @ next_qpos + bars[1] @ next_qvel)
-
-    for moved, bar in exact.items():
-        direction, step = random.normal(size=bar.shape), 1e-3 if moved == "ctrl" else 1e-5
-        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
-        wanted = (8 * near - far) / (12 * step)
-        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
-        tolerance = INSIDE if "inside" in name else DIFFERENCES
-        assert abs(bar @ direction - wanted) <= tolerance * scale, moved
+    tolerance = INSIDE if "inside" in name else DIFFERENCES
+    check_gradient_of_step(theirs, ours, state(theirs, 2), tolerance, ctrl=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -125,40 +87,12 @@ def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> Non
 )
 def test_forward_and_backward_derivatives_pair(name: str, integrator: str, contact_model: str) -> None:
     theirs, ours = loaded(name, integrator, contact_model)
-    random, engine = np.random.default_rng(6), Engine(threads=1)
-    batch = 3
-    states = [state(theirs, seed) for seed in range(batch)]
+    states = [state(theirs, seed) for seed in range(3)]
     qpos, qvel = (np.stack([each[i] for each in states]) for i in (0, 1))
-    ctrl = random.normal(size=(batch, 2, theirs.nu))
-    params = {
-        key: default_parameter(ours, key)
-        for key in ("body_mass", "body_ipos", "body_inertia", "actuator_gear")
-    }
-    names = ["qpos", "qvel", "ctrl", *params]
-    found = engine.rollout(ours, qpos, qvel, ctrl, params=params)
-    qvel_bar = np.zeros((batch, 3, theirs.nv))
-    qvel_bar[:, -1] = random.normal(size=(batch, theirs.nv))
-    gradient = engine.backward(ours, found, qvel_bar=qvel_bar, wrt=names)
-    tangents = {
-        "qpos_tan": random.normal(size=(batch, theirs.nv)),
-        "qvel_tan": random.normal(size=(batch, theirs.nv)),
-    }
-    tangents["ctrl_tan"] = random.normal(size=ctrl.shape)
-    params_tan = {key: 0.1 * value * random.normal(size=value.shape) for key, value in params.items()}
-    pushed = engine.jvp(ours, found, **tangents, params_tan=params_tan)
-    by_inputs = sum(
-        tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents["qpos_tan"][i] for i in range(batch)
-    )
-    by_inputs += (gradient.qvel * tangents["qvel_tan"]).sum() + (gradient.ctrl * tangents["ctrl_tan"]).sum()
-    by_inputs += sum((gradient[key] * params_tan[key]).sum() for key in params)
-    by_outputs = (qvel_bar * pushed.qvel).sum()
+    ctrl = np.random.default_rng(6).normal(size=(3, 2, theirs.nu))
+    params = ("body_mass", "body_ipos", "body_inertia", "actuator_gear")
     tolerance = INSIDE if "inside" in name else FORWARD
-    assert abs(by_inputs - by_outputs) <= tolerance * max(1.0, abs(by_outputs))
-    for i in range(batch):
-        alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i], params=params)
-        assert np.array_equal(alone.qvel, found.qvel[i])
-        pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "ctrl"])
-        assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
+    check_packs(theirs, ours, (qpos, qvel), ctrl, tolerance, params=params)
 
 
 @pytest.mark.parametrize("name", ["sphere", "beside a sphere", "inside a sphere", "cylinder"])

@@ -86,7 +86,7 @@ def test_a_batch_that_no_thread_takes_gives_its_place_back(monkeypatch: pytest.M
         with pytest.raises(RuntimeError) as refused:
             await asyncio.wait_for(pool.run(lambda _token: None), 5.0)
         assert isinstance(public_error(refused.value, "Step"), LimitError)
-        assert pool.busy == 0 and pool.occupied == 0
+        assert pool.busy == 0 and pool.waiting + pool.running == 0
         monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
         assert await asyncio.wait_for(pool.run(lambda _token: "room"), 5.0) == "room"
         pool.close()

@@ -64,6 +64,21 @@ def owned_float64(name: str, value: Any) -> Float64Array:
     return np.array(as_float64(name, value), dtype=np.float64, order="C", copy=True)
 
 
+def finite_float64(name: str, value: Any) -> Float64Array:
+    """Return a copy as `owned_float64` does.
+
+    Raises:
+        ArgumentError: the value is not an array of finite real numbers.
+    """
+    array = owned_float64(name, value)
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ArgumentError.expected(
+            name, "finite values", array[tuple(where)], at=str(where.tolist()) if array.ndim else None
+        )
+    return array
+
+
 def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
     """Convert each array of a mapping with `as_float64`.
 

@@ -22,7 +22,6 @@ from typing import Any
 
 from .errors import ArgumentError
 
-POLICIES = ("every", "interval", "slots", "none")
 MAX_COUNT = 2**40
 
 _FORM = re.compile(r"(interval|slots)=([1-9][0-9]{0,12})")

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from .arrays import Float64Array, as_float64, given_float64, owned_float64
+from .arrays import Float64Array, as_float64, finite_float64, given_float64
 from .errors import ArgumentError
 from .measures import MEASURES, measure_of
 
@@ -357,6 +357,29 @@ def given_inputs(
     return given_float64(dict(zip(STEP_INPUTS, given, strict=True)))
 
 
+def arrays_of(
+    params: Mapping[str, Any] | None,
+    feedback: Feedback | Mapping[str, Any] | None,
+    policy: Mapping[str, Any],
+    *step_inputs: Any,
+) -> dict[str, Any]:
+    """Return arguments of a rollout by their names in `wrt`, as they are; the inverse of `arguments_of`.
+
+    Args:
+        params: model parameters by name.
+        feedback: the feedback, or its arguments by name.
+        policy: arrays of the policy by their names in `wrt`.
+        step_inputs: those of `STEP_INPUTS` in order; those that are None are left out.
+    """
+    parts = feedback.to_dict() if isinstance(feedback, Feedback) else feedback or {}
+    return {
+        **(params or {}),
+        **{f"feedback.{name}": value for name, value in parts.items()},
+        **policy,
+        **{name: each for name, each in zip(STEP_INPUTS, step_inputs, strict=True) if each is not None},
+    }
+
+
 def arguments_of(arrays: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return arguments of a rollout from arrays by their names in `wrt`.
 
@@ -410,10 +433,7 @@ def _layers(weights: Sequence[Any]) -> list[Float64Array]:
 
 
 def _finite(argument: str, value: Any) -> Float64Array:
-    array = owned_float64(argument, value)
-    if not np.isfinite(array).all():
-        where = np.argwhere(~np.isfinite(array))[0]
-        raise ArgumentError.expected(argument, "finite values", array[tuple(where)], at=str(where.tolist()))
+    array = finite_float64(argument, value)
     array.setflags(write=False)
     return array
 

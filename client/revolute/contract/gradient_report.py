@@ -12,18 +12,17 @@ from typing import Any
 RIGHT, WRONG, ZERO = "right", "wrong", "zero"
 RIGHT_BY_STEPS = "right step by step"
 SWITCHING, SENSITIVE = "at a switching point", "sensitive"
+"""Verdicts on an input. All but "wrong" pass.
 
-VERDICTS = {
-    RIGHT: "differences over the whole trajectory agree with the gradient",
-    RIGHT_BY_STEPS: "differences of each single step agree with its derivative, and backward equals forward; "
-    "over the whole trajectory differences are not exact enough to tell",
-    WRONG: "the gradient is not the derivative of what is simulated",
-    ZERO: "the input has no influence on the states",
-    SWITCHING: "the derivative has two sides here, and the gradient is one of them",
-    SENSITIVE: "wherever differences can tell the gradient is right, but the motion amplifies perturbations, "
-    "and with them rounding, too much for differences over all of it",
-}
-"""Meaning of each verdict. All but "wrong" pass."""
+* right: differences over the whole trajectory agree with the gradient.
+* right step by step: differences of each single step agree with its derivative, and backward equals forward;
+  over the whole trajectory differences are not exact enough to tell.
+* wrong: the gradient is not the derivative of what is simulated.
+* zero: the input has no influence on the states.
+* at a switching point: the derivative has two sides here, and the gradient is one of them.
+* sensitive: wherever differences can tell, the gradient is right; but the motion amplifies perturbations, and
+  with them rounding, too much for differences over all of it.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class InputCheck:
 
     Attributes:
         name: the input: "qpos", "qvel", "ctrl" or a model parameter.
-        verdict: one of `VERDICTS`.
+        verdict: "right", "right step by step", "wrong", "zero", "at a switching point" or "sensitive".
         reason: reason for the verdict, one sentence.
         error: largest relative error of directional derivatives against the plateau of differences.
         dot_error: largest relative error between backward and forward derivative.

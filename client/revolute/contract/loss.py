@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64, owned_float64
+from .arrays import Float64Array, as_float64, finite_float64
 from .errors import ArgumentError
 from .measures import KINDS, MEASURES, as_elements, check_relative
 
@@ -140,8 +140,8 @@ class Term:
         _check_word("quantity", self.quantity, QUANTITIES)
         _check_word("when", self.when, MOMENTS)
         _check_word("form", self.form, FORMS)
-        object.__setattr__(self, "weight", _finite("weight", self.weight))
-        object.__setattr__(self, "target", _finite("target", self.target))
+        object.__setattr__(self, "weight", finite_float64("weight", self.weight))
+        object.__setattr__(self, "target", finite_float64("target", self.target))
         object.__setattr__(self, "index", _checked_index(self.index))
         object.__setattr__(self, "times", _checked_times(self.times))
         if self.times is not None and self.when == "running":
@@ -450,15 +450,6 @@ def _mark_diverged(total: LossValue, arrays: Mapping[str, Float64Array]) -> None
 def _check_word(argument: str, word: Any, allowed: Sequence[str]) -> None:
     if not isinstance(word, str) or word not in allowed:
         raise ArgumentError.expected(argument, f"one of {', '.join(allowed)}", _shown(word))
-
-
-def _finite(argument: str, value: Any) -> Float64Array:
-    array = owned_float64(argument, value)
-    if not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))
-        where = str(bad[0].tolist()) if array.ndim else None
-        raise ArgumentError.expected(argument, "finite values", array[tuple(bad[0])], at=where)
-    return array
 
 
 def _checked_index(index: Any) -> tuple[int, ...] | None:

@@ -24,7 +24,7 @@ OBSERVATIONS = ("qpos", "qvel")
 
 
 class TaskModel(Joints, Protocol):
-    """What a task needs of a model; the client's handle and the engine's model have it."""
+    """The part of a model that a task needs; the client's handle and the engine's model have it."""
 
     @property
     def nu(self) -> int:

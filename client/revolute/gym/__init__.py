@@ -45,7 +45,7 @@ def _named(model: str, task: Task | Mapping[str, Any] | str | os.PathLike[str]) 
     """Return a model and a task that the user names.
 
     Raises:
-        ArgumentError: the task is none.
+        ArgumentError: the file is not JSON, or its content is not a task.
     """
     if isinstance(task, Task):
         return NamedTask(model, task)

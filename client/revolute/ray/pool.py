@@ -9,8 +9,8 @@ import ray
 
 from ..connection import connect
 from ..contract.errors import ArgumentError
+from ..contract.scalars import whole_number
 from ..model import check_model
-from ..session import whole_number
 from ..simulator import Simulator
 from .transport import PoolTransport
 from .workers import Workers

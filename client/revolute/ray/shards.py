@@ -168,7 +168,7 @@ def joined_gradients(gradients: Sequence[Document], inputs: Inputs, *, stacked: 
 
     Args:
         gradients: the shards' messages.
-        inputs: what was differentiated by.
+        inputs: the inputs of the rollout.
         stacked: whether the arrays have a leading axis K of cotangents.
     """
     first = gradients[0]

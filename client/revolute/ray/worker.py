@@ -97,7 +97,7 @@ class Worker:
                 try:
                     self._transport.call("DeleteTrajectory", {"trajectory_id": known})
                 except RevoluteError:
-                    # it is gone with its server, or expires
+                    # the server that kept it has ended, or will delete it when it expires
                     continue
 
     def _ask(self, verb: str, key: str, document: Document) -> Document:

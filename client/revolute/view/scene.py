@@ -73,11 +73,6 @@ class Scene:
             )
 
     @property
-    def arrow_count(self) -> int:
-        """Number of arrows that are shown."""
-        return sum(len(handle.points) for handle in self._arrows.values())
-
-    @property
     def radius(self) -> float:
         """Size of the model in m."""
         return float(self._model.stat.extent) / 2

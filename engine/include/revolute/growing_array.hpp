@@ -39,6 +39,14 @@ class HostMemory {
   T* data_ = nullptr;
 };
 
+// std::swap for a device
+template <class T>
+REVOLUTE_HD inline void exchange(T& a, T& b) {
+  T kept = std::move(a);
+  a = std::move(b);
+  b = std::move(kept);
+}
+
 template <class T>
 class GrowingArray {
  public:
@@ -67,11 +75,7 @@ class GrowingArray {
     return data_;
   }
   REVOLUTE_HD T* data() const { return data_; }
-  REVOLUTE_HD void swap(GrowingArray& other) {
-    GrowingArray mine = std::move(*this);
-    *this = std::move(other);
-    other = std::move(mine);
-  }
+  REVOLUTE_HD void swap(GrowingArray& other) { exchange(*this, other); }
 
  private:
   static constexpr std::size_t at_first = std::size_t(256) * 256;

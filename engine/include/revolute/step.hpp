@@ -109,18 +109,10 @@ struct StepWorkspace {
   }
   // Keeps what belongs to the start of the step, before the stages are run again.
   REVOLUTE_HD void keep_start() {
-    swap(kinematics, start_kinematics);
-    swap(contacts, start_contacts);
-    swap(V_free, start_V_free);
-    swap(acceleration.v_free, start_v_free);
-  }
-
- private:
-  template <class T>
-  REVOLUTE_HD static void swap(T& a, T& b) {
-    T kept = std::move(a);
-    a = std::move(b);
-    b = std::move(kept);
+    exchange(kinematics, start_kinematics);
+    exchange(contacts, start_contacts);
+    exchange(V_free, start_V_free);
+    exchange(acceleration.v_free, start_v_free);
   }
 };
 

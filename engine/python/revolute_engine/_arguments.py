@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64, owned_float64, repeated_controls
+from revolute.contract.arrays import Float64Array, as_float64, owned_float64, repeated_controls
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
@@ -25,8 +24,6 @@ from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
 from .parameters import check_finite, check_params
-
-Float64Array = npt.NDArray[np.float64]
 
 _MIN_QUATERNION = 1e-8
 QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)

@@ -6,8 +6,6 @@ stiffness 0, a disabled actuator gets gain 0. `_transmissions.py` has what actua
 
 from __future__ import annotations
 
-from typing import Any
-
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +14,10 @@ from revolute.contract.errors import ModelError
 
 from ._equalities import equality_arrays
 from ._names import element_name
+from ._native_arrays import Arrays, integer, real
 from ._sensors import has_range_finders, visible_geoms
 from ._transmissions import transmission_arrays
 from .parameters import PARAMETERS
-
-Arrays = dict[str, Any]
 
 _COPIED_REAL = (
     *("body_pos", "body_quat", "body_iquat"),
@@ -47,12 +44,12 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
         ModelError: a mesh has a hull without volume.
     """
     arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
-    arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
-    arrays.update({name: _integer(getattr(model, name)) for name in _COPIED_INTEGER})
+    arrays.update({name: real(getattr(model, name)) for name in _COPIED_REAL})
+    arrays.update({name: integer(getattr(model, name)) for name in _COPIED_INTEGER})
     arrays["timestep"] = float(model.opt.timestep)
-    arrays["gravity"] = _real(model.opt.gravity)
+    arrays["gravity"] = real(model.opt.gravity)
     arrays.update(_height_fields(model))
-    arrays["geom_fluid"] = _real(model.geom_fluid)
+    arrays["geom_fluid"] = real(model.geom_fluid)
     arrays["geom_semiaxes"] = _semiaxes(model)
     arrays.update(_hulls(model, label))
     arrays.update(_ray_meshes(model))
@@ -61,14 +58,6 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     _apply_disable_flags(model, arrays)
     return arrays
-
-
-def _real(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    return np.array(values, dtype=np.float64, order="C")
-
-
-def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    return np.array(values, dtype=np.int32, order="C")
 
 
 def is_disabled(model: mujoco.MjModel, name: str) -> bool:
@@ -99,7 +88,7 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
 
 def _semiaxes(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
     """Return the half axes of the ellipsoid that stands for each shape in a medium [ngeom, 3]."""
-    half = _real(model.geom_size)
+    half = real(model.geom_size)
     kinds = mujoco.mjtGeom
     for kind, axes in (
         (kinds.mjGEOM_SPHERE, half[:, [0, 0, 0]]),
@@ -107,25 +96,25 @@ def _semiaxes(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
         (kinds.mjGEOM_CYLINDER, half[:, [0, 0, 1]]),
     ):
         half = np.where((model.geom_type == int(kind))[:, None], axes, half)
-    return _real(half)
+    return real(half)
 
 
 def _height_fields(model: mujoco.MjModel) -> Arrays:
     """Return the height fields, and which of them each shape is (-1: none)."""
     is_field = model.geom_type == int(mujoco.mjtGeom.mjGEOM_HFIELD)
     return {
-        "hfield_nrow": _integer(model.hfield_nrow),
-        "hfield_ncol": _integer(model.hfield_ncol),
-        "hfield_size": _real(model.hfield_size),
-        "hfield_data": _real(model.hfield_data),
-        "geom_field": _integer(np.where(is_field, model.geom_dataid, -1)),
+        "hfield_nrow": integer(model.hfield_nrow),
+        "hfield_ncol": integer(model.hfield_ncol),
+        "hfield_size": real(model.hfield_size),
+        "hfield_data": real(model.hfield_data),
+        "geom_field": integer(np.where(is_field, model.geom_dataid, -1)),
     }
 
 
 def _ray_meshes(model: mujoco.MjModel) -> Arrays:
     """Return the triangles of the meshes that range finders may meet; nothing without range finders."""
     if not has_range_finders(model):
-        return {"ray_adr": _integer([]), "ray_num": _integer([]), "ray_triangles": _real([])}
+        return {"ray_adr": integer([]), "ray_num": integer([]), "ray_triangles": real([])}
     first, count = np.zeros(model.ngeom, np.int32), np.zeros(model.ngeom, np.int32)
     triangles: list[npt.NDArray[np.float64]] = [np.zeros((0, 9))]
     places: dict[int, int] = {}
@@ -138,7 +127,7 @@ def _ray_meshes(model: mujoco.MjModel) -> Arrays:
             corners = model.mesh_vertadr[mesh] + model.mesh_face[begin : begin + number]
             triangles.append(model.mesh_vert[corners].astype(np.float64).reshape(-1, 9))
         first[geom], count[geom] = places[mesh], number
-    return {"ray_adr": first, "ray_num": count, "ray_triangles": _real(np.concatenate(triangles))}
+    return {"ray_adr": first, "ray_num": count, "ray_triangles": real(np.concatenate(triangles))}
 
 
 def _hulls(model: mujoco.MjModel, label: str) -> Arrays:
@@ -157,13 +146,13 @@ def _hulls(model: mujoco.MjModel, label: str) -> Arrays:
         for name, value in zip(names, counts, strict=True):
             arrays[name][geom] = value
         vertices.append(points)
-        sizes.append(_integer([len(face) for face in faces]))
+        sizes.append(integer([len(face) for face in faces]))
         corners.extend(faces)
         first_vertex += len(points)
         first_face += len(faces)
-    arrays["hull_vert"] = _real(np.concatenate(vertices))
-    arrays["hull_polyvertnum"] = _integer(np.concatenate(sizes))
-    arrays["hull_polyvert"] = _integer(np.concatenate(corners))
+    arrays["hull_vert"] = real(np.concatenate(vertices))
+    arrays["hull_polyvertnum"] = integer(np.concatenate(sizes))
+    arrays["hull_polyvert"] = integer(np.concatenate(corners))
     return arrays
 
 
@@ -212,11 +201,11 @@ def _actuators(model: mujoco.MjModel) -> Arrays:
     limited, forcerange = _force_limits(model, transmissions)
     return {
         **transmissions,
-        "act_gear": _real(model.actuator_gear[:, 0]),
-        "act_gain": _real(gain * (polynomial & enabled)[:, None]),
-        "act_bias": _real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
-        "act_ctrllimited": _integer(model.actuator_ctrllimited),
-        "act_ctrlrange": _real(model.actuator_ctrlrange),
+        "act_gear": real(model.actuator_gear[:, 0]),
+        "act_gain": real(gain * (polynomial & enabled)[:, None]),
+        "act_bias": real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
+        "act_ctrllimited": integer(model.actuator_ctrllimited),
+        "act_ctrlrange": real(model.actuator_ctrlrange),
         "act_forcelimited": limited,
         "act_forcerange": forcerange,
     }
@@ -230,7 +219,7 @@ def _force_limits(
     A limit on the sum of a joint's actuator forces becomes the limit of its only actuator, which is cheaper,
     and leaves `jnt_actfrclimited`.
     """
-    limited, ranges = _integer(model.actuator_forcelimited), _real(model.actuator_forcerange)
+    limited, ranges = integer(model.actuator_forcelimited), real(model.actuator_forcerange)
     dofs = transmissions["act_dof"]
     for joint in np.flatnonzero(model.jnt_actfrclimited):
         drivers = np.flatnonzero(dofs == model.jnt_dofadr[joint])

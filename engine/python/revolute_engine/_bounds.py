@@ -75,7 +75,7 @@ def heights_in_file(label: str, reference: str, is_png: bool, data: bytes) -> in
         data: content of the file.
 
     Raises:
-        ModelError: the file is none of the kind.
+        ModelError: the file does not have that format.
     """
     if is_png:
         header = data[16:24] if data[:8] == b"\x89PNG\r\n\x1a\n" else b""

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64
+from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.controllers import ACTIVATIONS, MLP, OBSERVATIONS, Control, Feedback
 from revolute.contract.errors import ArgumentError
 
@@ -17,8 +16,6 @@ from ._model import Model
 from ._probes import Probe, numbers_of, quantity_probes
 from .parameters import check_finite
 from .step_inputs import check_mocap_quat, input_shape
-
-Float64Array = npt.NDArray[np.float64]
 
 _CLOCK = native.probe_kinds.index("clock")
 

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from . import native as _native
-from ._arrays import Arrays
+from ._native_arrays import Arrays
 from ._start import FEW_PAIRS
 
 SLOW = 3e-4

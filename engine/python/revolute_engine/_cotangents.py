@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64
+from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
+from revolute.contract.scalars import positive_number
 
 from ._model import Model
 from .parameters import check_finite, parameters_of
-
-Float64Array = npt.NDArray[np.float64]
 
 INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout besides the parameters."""
@@ -115,11 +112,7 @@ def check_clip(clip: Any) -> float:
     Raises:
         ArgumentError: it is not a positive number.
     """
-    if clip is None:
-        return 0.0
-    if isinstance(clip, numbers.Real) and not isinstance(clip, bool) and 0 < float(clip) < math.inf:
-        return float(clip)
-    raise ArgumentError.expected("clip", "a positive number", repr(clip)[:60])
+    return 0.0 if clip is None else positive_number("clip", clip)
 
 
 def check_cotangents(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64
+from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.checkpoints import Checkpoints
 from revolute.contract.controllers import PLAIN, STEP_INPUTS, Control
 from revolute.contract.errors import ArgumentError
@@ -52,8 +52,6 @@ from .parameters import (
     summed_over_environments,
 )
 from .step_inputs import input_shape, inputs_of, step_inputs
-
-Float64Array = npt.NDArray[np.float64]
 
 MAX_THREADS = 1024
 
@@ -191,7 +189,7 @@ class Engine:
             batch: number of environments.
             qpos: start positions, shape [batch, nq], or [nq] for all environments.
             qvel: start velocities, shape [batch, nv] or [nv].
-            own: whether to copy the states; without, the result may share the arguments' memory.
+            own: whether to copy the states; if False, the result may share the arguments' memory.
 
         Returns:
             Positions [batch, nq] and velocities [batch, nv].

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from ._arrays import Arrays
 from ._names import element_name
+from ._native_arrays import Arrays
 from .native import polygon_corners
 
 _PLANE = 0  # MuJoCo's number

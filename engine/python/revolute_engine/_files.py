@@ -12,6 +12,8 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from revolute.contract.errors import ModelError
+
 PACKAGE = "package://"
 
 
@@ -50,6 +52,26 @@ class FileFinder:
                 if path.is_file():
                     return path.read_bytes()
         return None
+
+    def first_of(self, names: Iterable[str], label: str, kind: str, reference: str) -> tuple[str, bytes]:
+        """Return name and content of the first of `names` that exists.
+
+        Args:
+            names: names of the file, most exact first.
+            label: name of the model's file in messages.
+            kind: the element that names the file, such as "include".
+            reference: the file's name as the model writes it; none is found for an empty one.
+
+        Raises:
+            ModelError: there is no such file.
+        """
+        distinct = list(dict.fromkeys(names))
+        for name in distinct if reference else ():
+            data = self.find(name)
+            if data is not None:
+                return name, data
+        tried = dict.fromkeys(path for name in distinct for path in self.tried(name))
+        raise ModelError(missing_file(label, kind, reference, tried))
 
     def tried(self, reference: str, subfolder: str = "") -> list[str]:
         """Return the paths that `find` tries on disk, in order and without duplicates."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from revolute.contract.errors import ModelError
 
-from ._files import FileFinder, missing_file
+from ._files import FileFinder
 from ._xml import MAX_DEPTH, Element, parse, too_deep
 
 
@@ -75,12 +75,8 @@ class Includer:
         reference = include.element.attributes.get("file", "")
         element = f"{self._label}: include '{reference}'"
         nested = posixpath.normpath(posixpath.join(posixpath.dirname(include.files[-1]), reference))
-        names = list(dict.fromkeys((nested, posixpath.normpath(reference))))
-        found = next(((name, data) for name in names if (data := self._finder.find(name)) is not None), None)
-        if not reference or found is None:
-            tried = dict.fromkeys(path for name in names for path in self._finder.tried(name))
-            raise ModelError(missing_file(self._label, "include", reference, tried))
-        file, data = found
+        names = nested, posixpath.normpath(reference)
+        file, data = self._finder.first_of(names, self._label, "include", reference)
         if file in include.files:
             circle = " -> ".join((*include.files[include.files.index(file) :], file))
             raise ModelError(f"{element}: expected files that do not include themselves, got {circle}")

@@ -22,7 +22,7 @@ from revolute.contract.load_options import GivenOptions, LoadOptions, spell_out_
 from revolute.contract.names import check_file_names, check_name
 
 from . import native as _native
-from ._arrays import Arrays, compiled_arrays, disabled_switches
+from ._arrays import compiled_arrays, disabled_switches
 from ._compile import compile_source
 from ._cost import notes_on_cost
 from ._faces import notes_on_faces
@@ -30,6 +30,7 @@ from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
 from ._names import check_names
+from ._native_arrays import Arrays
 from ._options import checked_options, engine_values
 from ._pairs import candidate_pairs, no_pairs
 from ._soft import soft_arrays

@@ -14,9 +14,8 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.errors import ModelError
-
-Float64Array = npt.NDArray[np.float64]
 
 _MAX_NODES, _MAX_DEPTH, _MAX_TRIANGLES = 100_000, 200, 5_000_000
 """Largest size of a scene, instances included. Without limits, a short file could create any number of

@@ -116,7 +116,7 @@ def sensor_kinds() -> dict[int, str]:
 
 
 def actuator_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the actuators; an unnamed one has the name of what it drives."""
+    """Return unique names of the actuators; an unnamed one has the name of the joint or element it drives."""
     given = [model.actuator(index).name for index in range(model.nu)]
     joints, bodies = joint_names(model), body_names(model)
 

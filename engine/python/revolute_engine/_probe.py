@@ -1,4 +1,4 @@
-"""One probe of the compiled engine: what it measures at a state."""
+"""One probe of the compiled engine: one quantity that it measures at a state."""
 
 from __future__ import annotations
 

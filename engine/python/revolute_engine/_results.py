@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute.contract.errors import CancelledError as Cancelled
 
 from . import native
-
-Float64Array = npt.NDArray[np.float64]
 
 OK, DIVERGED, NOT_FINITE = 0, 1, 2
 """Values of `status`. NOT_FINITE is for gradients only: finite states with non-finite derivatives."""
@@ -146,7 +145,7 @@ class Gradient:
         residual: as in the rollout, from `value_and_gradient` only.
         clipped: number of steps whose cotangent was scaled down to `clip`, int64 [batch], with a leading axis
             K like the arrays; None without `clip`.
-        notes: what is remarkable, such as an input whose gradient is exactly zero.
+        notes: remarks, such as on an input whose gradient is exactly zero.
     """
 
     arrays: Mapping[str, Float64Array]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
 from revolute.contract.controllers import PLAIN
 from revolute.contract.gradient_method import EXACT, GradientMethod
@@ -23,8 +24,6 @@ from ._model import Model
 from ._probes import Probe, numbers_of, quantity_probes, state_entries
 from ._results import NOT_FINITE, OK, Gradient, Rollout, checkpoint_report
 from .parameters import PARAMETERS, is_per_environment, summed_over_environments
-
-Float64Array = npt.NDArray[np.float64]
 
 LossTuple = tuple[int, bool, tuple[int, ...], int, tuple[Probe, ...], list[int], Float64Array, Float64Array]
 """A bound loss term for the compiled engine: quantity, running, times, form, probes, entries, weight,

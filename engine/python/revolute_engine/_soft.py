@@ -10,8 +10,9 @@ import numpy as np
 
 from revolute.contract.load_options import LoadOptions
 
-from ._arrays import Arrays, is_disabled
+from ._arrays import is_disabled
 from ._equalities import active_equalities
+from ._native_arrays import Arrays, real
 from .parameters import PARAMETERS
 
 INTEGRATORS = {
@@ -47,4 +48,4 @@ def soft_arrays(model: mujoco.MjModel, options: LoadOptions) -> Arrays:
 
 def _real(values: np.ndarray, soft: bool) -> np.ndarray:
     """Return a copy of the values, or an empty array unless `soft`."""
-    return np.array(values if soft else np.zeros(0), dtype=np.float64, order="C")
+    return real(values if soft else [])

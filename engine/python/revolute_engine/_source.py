@@ -143,12 +143,7 @@ class _Reader:
         reference = model.attributes.get("file", "")
         element = f"{label}: model '{reference}'"
         nested = posixpath.normpath(posixpath.join(posixpath.dirname(above), reference.replace("\\", "/")))
-        names = list(dict.fromkeys((nested, reference)))
-        found = next(((name, data) for name in names if (data := self._finder.find(name)) is not None), None)
-        if not reference or found is None:
-            tried = dict.fromkeys(path for name in names for path in self._finder.tried(name))
-            raise ModelError(missing_file(label, "model", reference, tried))
-        file, data = found
+        file, data = self._finder.first_of((nested, reference), label, "model", reference)
         if file in self._open:
             raise ModelError(f"{element}: expected a model that does not attach itself, got one that does")
         if len(self._open) > MAX_ATTACHED:

@@ -12,9 +12,9 @@ import mujoco
 import numpy as np
 
 from . import native as _native
-from ._arrays import Arrays
 from ._massless import dofs_without_inertia
 from ._names import element_name
+from ._native_arrays import Arrays
 from ._pairs import no_pairs
 
 _NAMED = 3  # largest number of joints that a warning names

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-Arrays = dict[str, Any]
+from ._native_arrays import Arrays, integer, real
 
 _JOINT, _PULLEY = int(mujoco.mjtWrap.mjWRAP_JOINT), int(mujoco.mjtWrap.mjWRAP_PULLEY)
 _SITE, _CYLINDER = int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_CYLINDER)
@@ -54,27 +54,19 @@ def transmission_arrays(model: mujoco.MjModel, enabled: npt.NDArray[np.bool_]) -
         model: a compiled model that has passed `check_support`.
         enabled: which actuators act.
     """
-    arrays: Arrays = {name: _real(getattr(model, theirs)) for name, theirs in _TENDON_REAL.items()}
-    arrays["ten_limited"] = _integer(model.tendon_limited)
-    arrays["ten_actfrclimited"] = _integer(model.tendon_actfrclimited)
+    arrays: Arrays = {name: real(getattr(model, theirs)) for name, theirs in _TENDON_REAL.items()}
+    arrays["ten_limited"] = integer(model.tendon_limited)
+    arrays["ten_actfrclimited"] = integer(model.tendon_actfrclimited)
     arrays.update(tendon_routes(model))
     arrays.update(_transmissions(model))
     arrays.update(_activations(model, enabled))
     for name in ("jnt_actfrclimited", "jnt_actgravcomp"):
-        arrays[name] = _integer(getattr(model, name))
+        arrays[name] = integer(getattr(model, name))
     for name in ("jnt_actfrcrange", "body_gravcomp"):
-        arrays[name] = _real(getattr(model, name))
+        arrays[name] = real(getattr(model, name))
     arrays.update(density=float(model.opt.density), viscosity=float(model.opt.viscosity), na=int(model.na))
-    arrays["wind"] = _real(model.opt.wind)
+    arrays["wind"] = real(model.opt.wind)
     return arrays
-
-
-def _real(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    return np.array(values, dtype=np.float64, order="C")
-
-
-def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    return np.array(values, dtype=np.int32, order="C")
 
 
 def tendon_routes(model: mujoco.MjModel) -> Arrays:
@@ -96,12 +88,12 @@ def tendon_routes(model: mujoco.MjModel) -> Arrays:
             _add_path(model, route, segments, wraps)
         spans["ten_jointnum"].append(len(joints) - spans["ten_jointadr"][-1])
         spans["ten_segmentnum"].append(len(segments) - spans["ten_segmentadr"][-1])
-    arrays: Arrays = {name: _integer(values) for name, values in spans.items()}
-    arrays["ten_joint"] = _integer([joint for joint, _ in joints])
-    arrays["ten_coef"] = _real([coefficient for _, coefficient in joints])
+    arrays: Arrays = {name: integer(values) for name, values in spans.items()}
+    arrays["ten_joint"] = integer([joint for joint, _ in joints])
+    arrays["ten_coef"] = real([coefficient for _, coefficient in joints])
     for name, row in (*_SEGMENT.items(), *_WRAP.items()):
         rows = segments if name.startswith("seg_") else wraps
-        convert = _integer if row is int else _real
+        convert = integer if row is int else real
         arrays[name] = convert([each[name] for each in rows])
     return arrays
 
@@ -183,12 +175,12 @@ def _transmissions(model: mujoco.MjModel) -> Arrays:
             rows.append(row)
         else:
             dof[actuator], qpos[actuator] = model.jnt_dofadr[target], model.jnt_qposadr[target]
-    arrays: Arrays = {"act_tendon": _integer(tendon), "act_trn": _integer(row_of)}
-    arrays.update(act_dof=_integer(dof), act_qpos=_integer(qpos))
+    arrays: Arrays = {"act_tendon": integer(tendon), "act_trn": integer(row_of)}
+    arrays.update(act_dof=integer(dof), act_qpos=integer(qpos))
     for name in ("trn_type", "trn_joint", "trn_inparent", "trn_body", "trn_refbody"):
-        arrays[name] = _integer([row[name] for row in rows])
+        arrays[name] = integer([row[name] for row in rows])
     for name in ("trn_pos", "trn_quat", "trn_refpos", "trn_refquat", "trn_gear", "trn_rod"):
-        arrays[name] = _real([row[name] for row in rows])
+        arrays[name] = real([row[name] for row in rows])
     return arrays
 
 
@@ -222,22 +214,22 @@ def _activations(model: mujoco.MjModel, enabled: npt.NDArray[np.bool_]) -> Array
     """Return the dynamics of activations, and the numbers of muscles."""
     acts = np.where(model.actuator_actnum > 0, model.actuator_actadr, 0)
     arrays: Arrays = {
-        "act_dyn": _integer([DYNAMICS[int(kind)] for kind in model.actuator_dyntype]),
-        "act_adr": _integer(acts),
-        "act_early": _integer(model.actuator_actearly),
-        "act_actlimited": _integer(model.actuator_actlimited),
-        "act_dynprm": _real(model.actuator_dynprm[:, :3]),
-        "act_actrange": _real(model.actuator_actrange),
-        "act_lengthrange": _real(model.actuator_lengthrange),
+        "act_dyn": integer([DYNAMICS[int(kind)] for kind in model.actuator_dyntype]),
+        "act_adr": integer(acts),
+        "act_early": integer(model.actuator_actearly),
+        "act_actlimited": integer(model.actuator_actlimited),
+        "act_dynprm": real(model.actuator_dynprm[:, :3]),
+        "act_actrange": real(model.actuator_actrange),
+        "act_lengthrange": real(model.actuator_lengthrange),
     }
     gains, biases = int(mujoco.mjtGain.mjGAIN_MUSCLE), int(mujoco.mjtBias.mjBIAS_MUSCLE)
     for name, kinds, kind, numbers in (
         ("gain", model.actuator_gaintype, gains, model.actuator_gainprm),
         ("bias", model.actuator_biastype, biases, model.actuator_biasprm),
     ):
-        prm = _real(numbers[:, :9])
+        prm = real(numbers[:, :9])
         scaled = prm[:, 3] / np.maximum(mujoco.mjMINVAL, model.actuator_acc0)
         prm[:, 2] = np.where(prm[:, 2] < 0, scaled, prm[:, 2])
-        arrays[f"act_muscle{name}"] = _integer((kinds == kind) & enabled)
+        arrays[f"act_muscle{name}"] = integer((kinds == kind) & enabled)
         arrays[f"act_muscle{name}prm"] = prm
     return arrays

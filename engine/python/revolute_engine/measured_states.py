@@ -6,25 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64
+from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError
-from revolute.contract.measures import MEASURES, measure_of
+from revolute.contract.measures import measure_of
 
 from ._arguments import check_quaternions
 from ._model import Model
 from ._probes import Probe, need_ctrl, numbers_of, quantity_probes
 from .parameters import check_finite, check_params
 from .step_inputs import check_mocap_quat, input_shape
-
-Float64Array = npt.NDArray[np.float64]
-
-POSES = tuple(name for name, each in MEASURES.items() if each.elements == 1 and not each.of_velocity)
-MOTIONS = tuple(
-    name for name, each in MEASURES.items() if each.elements == 1 and each.of_velocity and name != "sensor"
-)
-"""Quantities of all elements, of the configuration and of the velocity."""
 
 
 class States(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import RevoluteError
@@ -31,7 +32,6 @@ from ._results import OK, Gradient, Rollout
 from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch, zero_notes
 from .parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 
-Float64Array = npt.NDArray[np.float64]
 Item = TypeVar("Item")
 Checked = TypeVar("Checked")
 Result = TypeVar("Result")

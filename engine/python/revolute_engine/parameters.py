@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.arrays import owned_float64
+from revolute.contract.arrays import Float64Array, owned_float64
 from revolute.contract.errors import ArgumentError
 
 from . import native
 from ._model import Model
 from ._names import JOINT_TYPES
-
-Float64Array = npt.NDArray[np.float64]
 
 
 def _largest_condim(model: Model) -> int:

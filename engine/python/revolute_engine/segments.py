@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import MLP, PLAIN, Control, Feedback
 from revolute.contract.errors import ArgumentError
 
@@ -22,8 +23,6 @@ from ._engine import Engine
 from ._model import Model
 from ._results import OK, Rollout
 from .merged_calls import RolloutCall, rollout_of_every_state
-
-Float64Array = npt.NDArray[np.float64]
 
 _SEGMENT_BYTES = 256 * 1024
 """Default size of a segment's states in bytes."""

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64
+from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.controllers import MOCAP_INPUTS, STEP_INPUTS
 from revolute.contract.errors import ArgumentError
 
 from ._model import Model
 from .parameters import check_finite
-
-Float64Array = npt.NDArray[np.float64]
 
 
 def input_shape(model: Model, name: str) -> tuple[int, ...]:

@@ -132,11 +132,6 @@ class EnginePool:
         """Workers that compute."""
         return len(self._running)
 
-    @property
-    def occupied(self) -> int:
-        """Calls that run or wait."""
-        return self.waiting + self.running
-
     async def run(self, call: Callable[[CancelToken], Result], steps: int = 0) -> Result:
         """Run `call(token)` on a worker and return its result; see `run_work`.
 

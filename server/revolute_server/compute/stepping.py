@@ -44,7 +44,7 @@ class State:
         residual: [batch], largest violation that the solver left since the last reset.
         mocap: mocap_pos [batch, nmocap, 3] and mocap_quat [batch, nmocap, 4] of models with mocap bodies.
         ctrl: controls that acted last, [batch, nu], with the part of a controller; zero after a reset and for
-            an environment that diverged. None in what an earlier release stored, which means zero.
+            an environment that diverged. None in records of an earlier release, which means zero.
     """
 
     qpos: Float64Array

@@ -1,4 +1,4 @@
-"""The demo's computation: loads a robot, differentiates its loss by all controls, repeats that in process."""
+"""The demo's computation: loads a robot, differentiates a loss by all controls, and repeats it in process."""
 
 from __future__ import annotations
 

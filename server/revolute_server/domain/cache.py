@@ -88,7 +88,7 @@ class Cache(Generic[Entry]):
             more = -more
             raise
         finally:
-            # dropped meanwhile, it is released
+            # a slot that was dropped in the meantime is released already
             if self._slots.get(key) is slot:
                 slot.reservation.give_back(max(0, -more))
 

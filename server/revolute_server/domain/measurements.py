@@ -96,7 +96,7 @@ class Measurements:
         self._sessions = sessions
 
     async def check(self, argument: str, model_id: str, names: Sequence[str]) -> None:
-        """Check names of quantities before a call whose results they are to be measured at.
+        """Check the names of quantities before the call that computes the states to measure at.
 
         Raises:
             ArgumentError: a name is unknown, or the engine does not compute a sensor.

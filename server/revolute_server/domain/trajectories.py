@@ -415,7 +415,7 @@ class Trajectories:
     async def _keep_for_caller(
         self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str] = ()
     ) -> None:
-        """Keep a trajectory and delete those in `forget`; undo this if the client disconnects meanwhile."""
+        """Keep a trajectory, delete those in `forget`; undo both if the client disconnects before the end."""
         try:
             await shielded(self._keep(trajectory, reservation, ticket, forget))
         except asyncio.CancelledError:
@@ -461,7 +461,7 @@ class Trajectories:
             self._cache.add(trajectory.id, trajectory, reservation)
 
     async def _forget_for_caller(self, trajectory_ids: Sequence[str]) -> None:
-        """Delete existing trajectories of the caller, also if the client disconnects meanwhile."""
+        """Delete existing trajectories of the caller, also if the client disconnects before the end."""
         await shielded(self._forget(trajectory_ids))
 
     async def _forget(self, trajectory_ids: Sequence[str], *writes: Write) -> None:

@@ -134,7 +134,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         await client.take(answers, handler.response_streaming)
                 except UnreadError as error:
                     call.reason, call.message = error.reason, error.message
-                    # no status: it would wait behind what is not read
+                    # no status: it would wait behind bytes that the client does not read
                     self._peers.unread.add(context.peer())
                     raise asyncio.CancelledError from None
                 except (Exception, asyncio.CancelledError) as error:

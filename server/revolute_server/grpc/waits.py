@@ -238,7 +238,7 @@ class Wait:
 
         Args:
             begin: returns what ends when the client has done it.
-            size: bytes that gRPC may hold meanwhile.
+            size: bytes that gRPC may hold until then.
             seconds: time limit.
             late: the error when the time is over.
             what: name of these bytes in errors.

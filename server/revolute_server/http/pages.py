@@ -1,10 +1,18 @@
-"""Security headers of the HTML pages."""
+"""The admin page, and the security headers of all HTML pages."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+from pathlib import Path
+
+ADMIN_PAGE = Path(__file__).with_name("page.html").read_text("utf-8")
+"""The live page: one HTML file that loads no other files.
+
+It contains no data and needs no token. It requests `/status` once a second, with the token that the reader
+enters, and shows the answer as text nodes, so that a model's name cannot become markup.
+"""
 
 
 def page_headers(page: str, *, scripts: str = "", styles: str = "", images: str = "") -> dict[str, str]:

@@ -28,8 +28,7 @@ from .disconnect import while_connected
 from .docs import describe
 from .docs import install as install_docs
 from .loopback_hosts import LoopbackHosts
-from .page import PAGE
-from .pages import page_headers
+from .pages import ADMIN_PAGE, page_headers
 from .status import status as server_status
 from .streams import open_stream
 
@@ -204,7 +203,7 @@ def _monitoring(verbs: Verbs, calls: Calls) -> APIRouter:
     @router.get("/", include_in_schema=False)
     async def page() -> Response:
         name_call(HEALTH)
-        return HTMLResponse(PAGE, headers=page_headers(PAGE))
+        return HTMLResponse(ADMIN_PAGE, headers=page_headers(ADMIN_PAGE))
 
     return router
 

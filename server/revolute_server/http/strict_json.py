@@ -59,7 +59,7 @@ def _loads(body: bytes, parse_float: Callable[[str], float] | None) -> dict[str,
 
 
 def loads_large(body: bytes) -> dict[str, Any]:
-    """Parse a large body on a thread, and let the event loop run meanwhile.
+    """Parse a large body on a thread, while the event loop runs.
 
     Unlike `loads`, it parses floats with a Python function, because the interpreter can switch threads only
     between calls of Python functions, and it converts long lists of numbers to arrays, block by block.

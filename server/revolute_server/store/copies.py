@@ -1,7 +1,7 @@
-"""Copies of a store: a backup of one that is in use, the way back, and the way to a store of another kind.
+"""Copies of a store: a backup of a store in use, its restoration, and the move to a store of another kind.
 
-Each record is copied with its checksum verified, models before what refers to them. Records that are written
-during the copy may or may not be in it; those that were there before and still are, are. A copied record has
+Each record is copied with its checksum verified, models before the records that refer to them. A record that
+is written or deleted during the copy may or may not be in it; all others are. A copied record has
 its id, summary, expiry and client; its version and time of creation are new.
 """
 

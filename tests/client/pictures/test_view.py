@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -56,6 +57,11 @@ def test_a_height_field_is_drawn_as_its_surface() -> None:
     assert np.isclose(normals[:, 2].sum() / 2, 4 * 6)
 
 
+def _arrows(viewer: Any) -> int:
+    """Return the number of arrows that are shown."""
+    return sum(len(handle.points) for handle in viewer.scene._arrows.values())
+
+
 @needs_browser
 def test_a_trajectory(in_process: revolute.Simulator, page: Page, port: int) -> None:
     model = in_process.load_model("cartpole")
@@ -75,7 +81,7 @@ def test_a_trajectory(in_process: revolute.Simulator, page: Page, port: int) -> 
         page.evaluate(_CLICK % "play")
         assert not asked
         page.evaluate(_CLICK % "gradient")
-        _wait(lambda: bool(asked) and viewer.scene.arrow_count > 0)
+        _wait(lambda: bool(asked) and _arrows(viewer) > 0)
         # scrub: write a time into the field beside the slider
         page.evaluate(_WRITE % "0.1")
         _wait(lambda: np.array_equal(viewer.scene.data.qpos, trajectory.qpos[0, round(0.1 / model.timestep)]))
@@ -125,6 +131,6 @@ def test_a_session_that_somebody_else_steps(
             page.wait("document.body.innerText.includes('step 7')")
             np.testing.assert_array_equal(viewer.scene.data.qpos, after.qpos[0])
             page.evaluate(_CLICK % "contact forces")
-            _wait(lambda: viewer.scene.arrow_count == 4)
+            _wait(lambda: _arrows(viewer) == 4)
             session.close()
             page.wait("document.body.innerText.includes('expected')")

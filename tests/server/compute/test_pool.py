@@ -34,7 +34,7 @@ def test_calls_beyond_workers_and_queue_are_refused() -> None:
         release.set()
         assert await asyncio.gather(*calls) == [True] * 3
         await asyncio.sleep(0.05)
-        assert pool.occupied == 0
+        assert pool.waiting + pool.running == 0
         assert await pool.run(lambda _token: "room again") == "room again"
         pool.close()
 
@@ -58,10 +58,10 @@ def test_a_cancelled_awaiter_cancels_the_token() -> None:
             await task
         assert seen[0].cancelled
         for _ in range(200):
-            if pool.occupied == 0:
+            if pool.waiting + pool.running == 0:
                 break
             await asyncio.sleep(0.01)
-        assert pool.occupied == 0
+        assert pool.waiting + pool.running == 0
         pool.close()
 
     asyncio.run(scenario())
@@ -75,7 +75,7 @@ def test_a_call_that_waits_is_dropped_when_nobody_waits_for_it() -> None:
         await asyncio.sleep(0.01)
         second.cancel()
         await asyncio.sleep(0.01)
-        assert pool.occupied == 1
+        assert pool.waiting + pool.running == 1
         release.set()
         await first
         assert ran == []
@@ -272,10 +272,10 @@ def test_a_batch_stops_only_when_nobody_waits_for_any_of_its_calls() -> None:
         await asyncio.wait(calls)
         assert tokens[1].cancelled
         for _ in range(500):
-            if pool.occupied == 0:
+            if pool.waiting + pool.running == 0:
                 break
             await asyncio.sleep(0.01)
-        assert pool.occupied == 0
+        assert pool.waiting + pool.running == 0
         pool.close()
 
     asyncio.run(scenario())

@@ -12,8 +12,7 @@ import pytest
 
 import revolute
 from revolute_server.access import tokens as auth
-from revolute_server.http.page import PAGE
-from revolute_server.http.pages import page_headers
+from revolute_server.http.pages import ADMIN_PAGE, page_headers
 
 from ..conftest import CART
 from ..processes import running_server
@@ -45,13 +44,13 @@ def tab() -> Iterator[Callable[[], Page]]:
 
 
 def test_the_page_loads_nothing_and_its_policy_allows_nothing() -> None:
-    own = PAGE.replace("xmlns='http://www.w3.org/2000/svg'", "")  # the name of a format, not an address
+    own = ADMIN_PAGE.replace("xmlns='http://www.w3.org/2000/svg'", "")  # the name of a format, not an address
     assert "//" not in own.replace('<link rel="icon" href="data:', "")
-    policy = page_headers(PAGE)["Content-Security-Policy"]
+    policy = page_headers(ADMIN_PAGE)["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "http" not in policy
     assert policy.count("sha256-") == 2
-    assert " style=" not in PAGE and not re.search(r"\son\w+=", PAGE)
-    assert "innerHTML" not in PAGE
+    assert " style=" not in ADMIN_PAGE and not re.search(r"\son\w+=", ADMIN_PAGE)
+    assert "innerHTML" not in ADMIN_PAGE
 
 
 def test_the_status_counts_what_is_kept_and_opens_none_of_it() -> None:

@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class Field(NamedTuple):
-    """What is known of a field of a message."""
+    """Facts about a field of a message."""
 
     name: str
     kind: Kind

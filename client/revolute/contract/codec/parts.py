@@ -57,7 +57,7 @@ def to_parts(
     inline, later = _split(start, values, chunk_bytes)
     part: Any = part_type(**{first: start})
     for path, view in inline:
-        # here, so that the copy above is one of small fields
+        # only now, so that making `part` copies small fields only
         locate(getattr(part, first), path).data = view.tobytes()
     yield part
     for path, offset, data in _pieces(later, chunk_bytes):

@@ -91,25 +91,6 @@ def check_axes(name: str, shape: Sequence[int]) -> None:
         raise ArgumentError.expected(name, "axes shorter than 2^56 in all", list(shape))
 
 
-def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:
-    """Return the array of a Tensor that holds all its bytes.
-
-    Args:
-        name: the field's name, for the error text.
-        tensor: the Tensor.
-
-    Returns:
-        A new, writable, native array: float64 for float dtypes, int32 or int64 for the others.
-
-    Raises:
-        ArgumentError: dtype, shape and byte count do not match.
-    """
-    expected = declared_bytes(name, tensor)
-    if len(tensor.data) != expected:
-        raise wrong_byte_count(name, tensor, len(tensor.data))
-    return array_from_bytes(tensor, bytearray(tensor.data))
-
-
 def array_from_bytes(tensor: tensor_pb2.Tensor, data: bytearray | np.ndarray) -> np.ndarray:
     """Return `data` as an array with the dtype and shape of `tensor`; float32 is widened to float64."""
     array = np.frombuffer(data, dtype=tensor.dtype).reshape(tuple(tensor.shape))

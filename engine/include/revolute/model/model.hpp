@@ -48,7 +48,7 @@ REVOLUTE_HD inline int moved_link(int link) { return link < -1 ? -1 : link; }
 struct Joint {
   JointType type;
   int qpos, dof;       // first position, first degree of freedom
-  int parent;          // link the joint hangs on
+  int parent;          // link that the joint is attached to
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
   double
@@ -143,7 +143,7 @@ enum class ActivationType : int { none, integrator, filter, filterexact, muscle 
 // force = (gain . (1, length, velocity)) input + bias . (1, length, velocity); input is the control, or the activation
 struct Actuator {
   int dof, qpos;     // of the hinge or slide that it drives
-  int transmission;  // index of what else it drives, or -1
+  int transmission;  // index of the transmission that it drives instead of a joint, or -1
   bool geared;       // whether the gear multiplies its length
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
@@ -193,10 +193,10 @@ struct Geom {
   int edge, edges;
   int vertex_tree, face_tree, edge_tree;  // roots among Model::hull_nodes, or no_tree
   int support_cells;                      // first of six among HullArrays::support_cells, or no_cells
-  double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of ground
-  int field;                              // height field: index in Model::height_fields
-  double extent[2];                       // plane: half sizes of its rectangle, for rays; 0: without end
-  int first_triangle, triangles;          // mesh: range of Model::triangles
+  double box_centre[3], box_half[3];  // smallest box about the shape along its own axes; unused for planes
+  int field;                          // height field: index in Model::height_fields
+  double extent[2];                   // plane: half sizes of its rectangle, for rays; 0: unbounded
+  int first_triangle, triangles;      // mesh: range of Model::triangles
 };
 
 // MuJoCo's height field: heights over a grid, row r at y = -half[1] + r step[1], column c at x = -half[0] + c step[0], above a
@@ -338,7 +338,7 @@ struct Equality {
   int link_a, link_b;
   int body_a, body_b;                   // connect, weld
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
-  double rotation_a[9], rotation_b[9];  // weld: frames that shall coincide, in the link frames
+  double rotation_a[9], rotation_b[9];  // weld: frames that the weld makes coincide, in the link frames
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
   int tendon_a, tendon_b;               // tendon
   double reference_a, reference_b, polynomial[5];

@@ -17,7 +17,7 @@ struct ExactWorkspace {
   int *pivot, *last;
   double *vectors, *inverse;
   GrowingArray<double> A, K, lu, scaled;
-  static constexpr int vector_count = 16;
+  static constexpr int vector_count = 18;
   std::size_t capacity;
 
   ExactWorkspace(bool used, std::size_t most_rows, Arena& arena)
@@ -94,7 +94,7 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     at.K = ws.K.at_least(square);
     at.b = v, at.bound = v + c, at.x = v + 2 * c, at.e = v + 3 * c, at.w = v + 4 * c, at.next = v + 5 * c;
     at.trial = v + 6 * c, at.R = v + 12 * c, at.radii = v + 13 * c, at.direction = v + 14 * c;
-    at.Ad = v + 15 * c;
+    at.Ad = v + 15 * c, at.diagonal = v + 16 * c;
     at.state = ws.state;
     at.factors = {n, ws.lu.at_least(square), ws.pivot, ws.last};
     at.sweeps = {at.x, v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square), nullptr, nullptr};
@@ -123,19 +123,23 @@ SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws,
       const double left = at.solve();
       set_lane(violation, lane, std::max(left, get_lane(violation, lane)));
       // this includes a violation that is not a number
-      if (!at.settled(left)) set_lane(unsettled, lane, 1.0);
+      if (!at.settled) set_lane(unsettled, lane, 1.0);
       for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
       if constexpr (TangentCount<Real>::value > 0) {
         at.prepare_derivatives();
-        double *const w_tan = ws.vector(9), *const bound_tan = ws.vector(10), *const dx = ws.vector(11);
+        double *const w_tan = ws.vector(9), *const bound_tan = ws.vector(10), *const dx = ws.vector(11),
+                      *const diagonal_tan = ws.vector(17);
         for (int d = 0; d < TangentCount<Real>::value; ++d) {
           for (int i = 0; i < at.n; ++i) {
             const SolverRow& row = problem.rows[member[i]];
             w_tan[i] = problem.b[member[i]].tangent[d];
             bound_tan[i] = problem.bound[member[i]].tangent[d];
-            for_members(row, ws, member,
-                        [&](int j, std::size_t entry) { w_tan[i] += problem.A[entry].tangent[d] * at.x[j]; });
+            for_members(row, ws, member, [&](int j, std::size_t entry) {
+              w_tan[i] += problem.A[entry].tangent[d] * at.x[j];
+              if (j == i) diagonal_tan[i] = problem.A[entry].tangent[d];
+            });
           }
+          if (at.compliant) at.add_compliance_tangent(diagonal_tan, bound_tan, w_tan);
           at.tangent(w_tan, bound_tan, dx);
           for (int i = 0; i < at.n; ++i) x[member[i]].tangent[d] = dx[i];
         }
@@ -151,7 +155,8 @@ void exact_adjoint(const SolverProblem<Real>& problem, ExactWorkspace& ws, const
   constexpr int lanes = Width<Real>::value, cotangents = Width<Bar>::value / lanes;
   for (int lane = 0; lane < lanes; ++lane)
     for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
-      double *const y = ws.vector(9), *const s = ws.vector(10), *const bound_bar = ws.vector(11);
+      double *const y = ws.vector(9), *const s = ws.vector(10), *const bound_bar = ws.vector(11),
+                    *const diagonal_bar = ws.vector(17);
       for (int i = 0; i < at.n; ++i) at.x[i] = get_lane(x[member[i]], lane);
       at.prepare_derivatives();
       const auto add = [](Bar& to, int place, double value) {
@@ -161,12 +166,15 @@ void exact_adjoint(const SolverProblem<Real>& problem, ExactWorkspace& ws, const
         const int place = lanes > 1 ? lane : side;
         for (int i = 0; i < at.n; ++i) y[i] = get_lane(bar.x[member[i]], place);
         at.adjoint(y, s, bound_bar);
+        std::fill(diagonal_bar, diagonal_bar + at.n, 0.0);
+        if (at.compliant) at.compliance_adjoint(s, diagonal_bar, bound_bar);
         for (int i = 0; i < at.n; ++i) {
           const SolverRow& row = problem.rows[member[i]];
           add(bar.b[member[i]], place, -s[i]);
           add(bar.bound[member[i]], place, bound_bar[i]);
-          for_members(row, ws, member,
-                      [&](int j, std::size_t entry) { add(bar.A[entry], place, -s[i] * at.x[j]); });
+          for_members(row, ws, member, [&](int j, std::size_t entry) {
+            add(bar.A[entry], place, -s[i] * at.x[j] + (i == j ? diagonal_bar[i] : 0.0));
+          });
         }
       }
     });

@@ -16,15 +16,22 @@
 // With the radii r of the friction discs held, it is the minimum of a smooth convex function,
 //   P(x) = 1/2 x' A x + s(w),   w = A x + b,   -ds/dw = law(w): -w/R within the bounds             (4)
 // which Newton's method with a line search finds; then r follows from the new normal impulses, until it stays.
+// A face that slides on more contacts than it needs has many solutions as well: other shares of its load have other friction,
+// and the bodies move otherwise. Then K y = (arbitrary numbers) has an answer y whose effect A y is huge. Compliance decides
+// there too. As R -> 0 it chooses the normal impulses of least x' R x: on one face, a pressure that is linear in the place.
+// Newton's steps with A + R, which change the states of rows by the next update of each block, find it from the sweeps'
+// solution, or else from that of (4).
 // The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
 //
 // Adjoint (implicit-function theorem on the active set): y = K^-T x_bar, s = y of free rows, m T y of sliding blocks,
 //   b_bar -= s,   A_rj_bar -= s_r x_j,   bounds by the derivatives of (1)                      (3)
-// With compliance the system is that of A + R. Not differentiated: R, a share of 1e-6.
+// With compliance the system is that of A + R, and R, which decides on shares of a load, has a derivative as well:
+//   R_r = c A_rr,   of friction rows R_i = c sum_j m_j^2 A_jj/m_i^2,   R_r_bar = -s_r x_r           (5)
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "revolute/solvers/projected_gauss_seidel.hpp"
 
@@ -36,11 +43,15 @@ constexpr double exact_settled = 1e3;      // a violation this many times the al
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
 constexpr double exact_softness = 1e-10;   // share of `softened`, on the diagonal of free rows in K
 constexpr int exact_refinements = 3;
+constexpr double redundant_effect = 1e6;  // the A y, for K y of size 1, above which impulses are not unique
 // Compliance as a share of `softened`; what is left of (4) and of the radii, relative to the largest entry of b; rounds before
 // (4) is tried, its steps for the radii and the impulses, and the share of a change of the radii that is taken after some steps.
 constexpr double compliance_share = 1e-6, compliant_tolerance = 1e-8, radius_share = 0.2;
 constexpr int compliant_after = 6, radius_steps = 200, impulse_steps = 100, whole_radius_steps = 8;
-constexpr int slope_steps = 40;
+constexpr int slope_steps = 40, active_set_steps = 40;
+// Relative to the largest entry of b: the speed up to which an open contact may press when the load is shared otherwise, and
+// the slip below which a contact that closes sticks.
+constexpr double weakly_open = 10 * compliance_share, least_slip = 1e-6;
 constexpr double slope_tolerance = 1e-6;
 
 enum class RowState : int { free, fixed, sliding };
@@ -95,8 +106,10 @@ struct ExactIsland {
   double *A, *b, *bound, *x;
   double *K, *e, *w, *next, *trial;    // e: unit direction of sliding rows
   double *R, *radii, *direction, *Ad;  // of (4); the radius of a friction block at its first row
+  double* diagonal;                    // of A without R
   RowState* state;
   bool compliant = false;  // whether A holds A + R
+  bool settled = false;    // whether x solves its rows, and compliance has decided where it must
   LuFactors factors;
   SolverWorkspace<double> sweeps;  // without tape
 
@@ -268,6 +281,19 @@ struct ExactIsland {
       }
     }
   }
+  // The length of a friction block's impulses at `at`, measured as its radius.
+  double reach(int first, int size, const double* at) const {
+    double sum = 0;
+    for (int i = first; i < first + size; ++i) {
+      const double m = scale(i, size);
+      sum += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
+    }
+    return std::sqrt(sum);
+  }
+  void put_on_disc(int first, int size, double r_now, double* at) const {
+    const double length = reach(first, size, at);
+    for (int i = first; i < first + size; ++i) at[i] = length > 0 ? at[i] * (r_now / length) : 0.0;
+  }
   // Corrects a point near the bounds so that it keeps them.
   void keep_bounds(double* at) const {
     for (int r = 0, size; r < n; r += size) {
@@ -276,14 +302,7 @@ struct ExactIsland {
       if (rows[r].kind == RowKind::box) at[r] = std::clamp(at[r], -bound[r], bound[r]);
       if (rows[r].kind != RowKind::friction) continue;
       const double most = std::max(radius(r, size, at), 0.0);
-      double reach = 0;
-      for (int i = r; i < r + size; ++i) {
-        const double m = scale(i, size);
-        reach += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
-      }
-      reach = std::sqrt(reach);
-      const bool on_it = state[r] == RowState::sliding || reach > most;
-      for (int i = r; i < r + size && on_it; ++i) at[i] = reach > 0 ? at[i] * (most / reach) : 0.0;
+      if (state[r] == RowState::sliding || reach(r, size, at) > most) put_on_disc(r, size, most, at);
     }
   }
   // Takes Newton steps while they help; returns the violation.
@@ -315,7 +334,7 @@ struct ExactIsland {
     for (int r = 0; r < n; ++r) rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
     return exact_tolerance * right_size() + exact_rounding * rounding;
   }
-  bool settled(double left) const { return compliant || left <= exact_settled * allowed(); }
+
   // --- compliance ----------------------------------------------------------------------------------------------------------
 
   // Fills R, zero for rows that stay at zero.
@@ -327,8 +346,16 @@ struct ExactIsland {
     }
   }
   void add_compliance() {
-    for (int i = 0; i < n; ++i) A[std::size_t(i) * n + i] += R[i];
+    for (int i = 0; i < n; ++i) {
+      diagonal[i] = A[std::size_t(i) * n + i];
+      A[std::size_t(i) * n + i] += R[i];
+    }
     compliant = true;
+    invert_blocks();
+  }
+  void remove_compliance() {
+    for (int i = 0; i < n; ++i) A[std::size_t(i) * n + i] = diagonal[i];
+    compliant = false;
     invert_blocks();
   }
   // The impulses -ds/dw of (4); sets the states and e.
@@ -456,7 +483,6 @@ struct ExactIsland {
   // Fills x with the solution of the rows of A + R; if there is none within reach, returns false and restores x.
   bool solve_with_compliance() {
     std::copy(x, x + n, sweeps.start);
-    find_compliance();
     const double tolerance = compliant_tolerance * right_size();
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -483,25 +509,133 @@ struct ExactIsland {
     return false;
   }
 
+  // Whether other solutions move the bodies otherwise; of a solution x of A.
+  bool is_redundant() {
+    classify();
+    if (std::none_of(state, state + n, [](RowState at) { return at == RowState::sliding; })) return false;
+    velocities(x, w);
+    const double weak = weakly_open * right_size();
+    for (int r = 0; r < n; ++r)
+      if (rows[r].kind == RowKind::unilateral && state[r] == RowState::fixed && movable(r) && w[r] < weak)
+        state[r] = RowState::free;
+    linearize();
+    // numbers from -1/2 to 1/2 without a pattern that a null vector could have
+    std::uint32_t bits = 1;
+    for (int r = 0; r < n; ++r) {
+      bits = bits * 1664525u + 1013904223u;
+      trial[r] = bits / 4294967296.0 - 0.5;
+    }
+    factors.solve(trial);
+    double largest = 0;
+    for (int r = 0; r < n; ++r) {
+      double speed = 0;
+      for (int j = 0; j < n; ++j) speed += A[std::size_t(r) * n + j] * trial[j];
+      largest = std::max(largest, std::fabs(speed));
+    }
+    return largest > redundant_effect;
+  }
+
+  // After a Newton step: moves x to where its rows have the states that the updates `next` ask for. Other impulses stay.
+  void change_states() {
+    velocities(x, w);
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind != RowKind::friction) {
+        const bool was_fixed = state[r] == RowState::fixed;
+        if (was_fixed != (next[r] == 0) || rows[r].kind == RowKind::box) x[r] = next[r];
+        continue;
+      }
+      const double r_now = std::max(radius(r, size, x), 0.0);
+      bool was_open = true, slid = false;
+      double pull = 0;
+      for (int i = r; i < r + size; ++i) {
+        was_open = was_open && state[i] == RowState::fixed;
+        slid = slid || state[i] == RowState::sliding;
+        pull += movable(i) ? std::pow(scale(i, size) * w[i], 2) : 0.0;
+      }
+      if (was_open) {
+        // it slips on as it does while open
+        pull = std::sqrt(pull);
+        for (int i = r; i < r + size; ++i) {
+          const double m = scale(i, size);
+          x[i] = movable(i) && pull > least_slip * right_size() ? -r_now * m * m * w[i] / pull : 0.0;
+        }
+      } else if (r_now == 0) {
+        std::fill(x + r, x + r + size, 0.0);
+      } else if (slid && reach(r, size, next) < r_now * (1 - 1e-9)) {
+        std::copy(next + r, next + r + size, x + r);
+      } else if (slid || reach(r, size, x) > r_now) {
+        put_on_disc(r, size, r_now, x);
+      }
+    }
+  }
+  // Newton's steps on the rows of A + R from x, with the states that each step leaves; returns whether they ended at a solution.
+  bool solve_active_set() {
+    for (int step = 0; step < active_set_steps; ++step) {
+      if (step > 0) change_states();
+      classify();
+      velocities(x, w);
+      linearize();
+      right_side(trial);
+      factors.solve(trial);
+      for (int r = 0; r < n; ++r) x[r] += trial[r];
+      for (int r = 0, size; r < n; r += size) {
+        size = block(r);
+        if (std::find(state + r, state + r + size, RowState::sliding) != state + r + size)
+          put_on_disc(r, size, std::max(radius(r, size, x), 0.0), x);
+      }
+      if (violation(x) <= allowed()) return true;
+    }
+    return false;
+  }
+  // Lets compliance decide, from x. If it finds no solution, returns false and restores x.
+  bool comply() {
+    std::copy(x, x + n, sweeps.start);
+    find_compliance();
+    add_compliance();
+    if (solve_active_set()) return true;
+    remove_compliance();
+    std::copy(sweeps.start, sweeps.start + n, x);
+    if (!solve_with_compliance()) return false;
+    add_compliance();
+    std::copy(x, x + n, sweeps.start);
+    if (!solve_active_set()) std::copy(sweeps.start, sweeps.start + n, x);
+    return true;
+  }
+
   // --- all of it -----------------------------------------------------------------------------------------------------------
 
-  // Fills x; returns the remaining violation.
+  // Opens contacts that one more update would open. Sweeps leave such a contact an impulse of, say, 1e-26 N s, with which it
+  // would count as pressed. Returns the violation.
+  double open_contacts() {
+    const double left = violation(x);
+    for (int r = 0; r < n; ++r)
+      if (rows[r].kind == RowKind::friction ? x[rows[r].normal] == 0
+                                            : rows[r].kind == RowKind::unilateral && next[r] == 0)
+        x[r] = 0;
+    return left;
+  }
+  // Fills x and `settled`; returns the remaining violation, with compliance that of the rows without it.
   double solve() {
     prepare();
     double left = violation(x);
     compliant = false;
     for (int round = 0; round < exact_rounds && left > allowed(); ++round) {
-      if (round == compliant_after && solve_with_compliance()) {
-        left = violation(x);
-        add_compliance();
-        newton(violation(x), false);
-        break;
-      }
+      if (round == compliant_after && comply()) break;
       sweep_on(exact_sweeps);
       const double swept = violation(x);
       left = newton(swept, false);
       if (!(left < swept)) left = newton(swept, true);
     }
+    settled = compliant || left <= exact_settled * allowed();
+    if (settled && !compliant) {
+      open_contacts();
+      if (is_redundant()) settled = comply();
+    }
+    if (!compliant) return left;
+    remove_compliance();
+    left = open_contacts();
+    add_compliance();
     return left;
   }
 
@@ -510,7 +644,7 @@ struct ExactIsland {
   // Forms the system of (2) at the solution x.
   void prepare_derivatives() {
     invert_blocks();
-    if (!compliant && violation(x) > exact_settled * allowed()) {
+    if (!compliant && (violation(x) > exact_settled * allowed() || is_redundant())) {
       find_compliance();
       add_compliance();
     }
@@ -544,6 +678,52 @@ struct ExactIsland {
   }
   double exact_entry(int i, int j) const {
     return i == j && state[i] == RowState::free ? A[i * n + i] : K[std::size_t(i) * n + j];
+  }
+
+  // (5): adds to w_tan the change of R x. diagonal_tan [n] is that of A_rr.
+  void add_compliance_tangent(const double* diagonal_tan, const double* bound_tan, double* w_tan) const {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind != RowKind::friction) {
+        w_tan[r] += R[r] > 0 ? compliance_share * diagonal_tan[r] * x[r] : 0.0;
+        continue;
+      }
+      const bool scaled = size > 2;  // by bounds, m_i = bound_i
+      double trace_tan = 0;
+      for (int j = r; j < r + size; ++j) {
+        const double m = scale(j, size);
+        trace_tan += m * m * diagonal_tan[j] + (scaled ? 2 * m * bound_tan[j] * diagonal[j] : 0.0);
+      }
+      for (int i = r; i < r + size; ++i) {
+        const double m = scale(i, size);
+        if (R[i] == 0) continue;
+        w_tan[i] += compliance_share * trace_tan / (m * m) * x[i];
+        if (scaled) w_tan[i] -= 2 * R[i] * bound_tan[i] / m * x[i];
+      }
+    }
+  }
+  // The transpose: fills diagonal_bar, adds to bound_bar.
+  void compliance_adjoint(const double* s, double* diagonal_bar, double* bound_bar) const {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind != RowKind::friction) {
+        diagonal_bar[r] = R[r] > 0 ? -compliance_share * s[r] * x[r] : 0.0;
+        continue;
+      }
+      const bool scaled = size > 2;
+      double trace_bar = 0;
+      for (int i = r; i < r + size; ++i) {
+        const double m = scale(i, size);
+        if (R[i] == 0) continue;
+        trace_bar -= compliance_share * s[i] * x[i] / (m * m);
+        if (scaled) bound_bar[i] += 2 * R[i] * s[i] * x[i] / m;
+      }
+      for (int j = r; j < r + size; ++j) {
+        const double m = scale(j, size);
+        diagonal_bar[j] = m * m * trace_bar;
+        if (scaled) bound_bar[j] += 2 * m * diagonal[j] * trace_bar;
+      }
+    }
   }
 
   // Evaluates (3) from x_bar in y, which is used up: fills s and the cotangents of the bounds.

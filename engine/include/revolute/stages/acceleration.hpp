@@ -57,6 +57,28 @@ REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gra
   }
 }
 
+// Reverse of the term with V x S_k in (1). Adds to the cotangents of qvel_k, S_k and the links' velocities.
+template <class Real, class Bar>
+REVOLUTE_HD void velocity_product_adjoint(const Model& model, const Kinematics<Real>& kin, int k,
+                                          const Real& qvel, const Force<Bar>& A_bar, Bar& qvel_bar,
+                                          Force<Bar>& S_bar, Force<Bar>* V_bar) {
+  const int link = model.dofs[k].velocity_base;
+  if (link < 0) return;
+  qvel_bar += dot(cross_motion(kin.V[link], kin.S[k]), A_bar);
+  S_bar -= qvel * cross_force(kin.V[link], A_bar);
+  V_bar[link] += qvel * cross_force(kin.S[k], A_bar);
+}
+// Reverse of link_accelerations() without gravity and qacc; overwrites A_bar.
+template <class Real, class Bar>
+REVOLUTE_HD void velocity_products_adjoint(const Model& model, const Kinematics<Real>& kin, const Real* qvel,
+                                           Force<Bar>* A_bar, Bar* qvel_bar, Force<Bar>* S_bar,
+                                           Force<Bar>* V_bar) {
+  for (int k = model.nv - 1; k >= 0; --k) {
+    velocity_product_adjoint(model, kin, k, qvel[k], A_bar[k], qvel_bar[k], S_bar[k], V_bar);
+    if (const int parent = model.dofs[k].parent; parent >= 0) A_bar[parent] += A_bar[k];
+  }
+}
+
 // (2): tau - C
 template <class Real>
 REVOLUTE_HD void smooth_force(const Model& model, const Parameters<Real>& parameters,
@@ -152,12 +174,7 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Kinematics<Real>
     Force<Bar> S_bar = in.w0[k] * -at.F[k] + at.a0[k] * s.A_bar[k] + qvel[k] * V_bar[k];
     qvel_bar[k] += dot(S, V_bar[k]);
     if (rows) S_bar += in.w[k] * at.W_bar[k] + in.x[k] * s.X_bar[k];
-    if (dof.velocity_base >= 0) {
-      const Motion<Real>& base = kin.V[dof.velocity_base];
-      qvel_bar[k] += dot(cross_motion(base, S), s.A_bar[k]);
-      S_bar -= qvel[k] * cross_force(base, s.A_bar[k]);
-      V_bar[dof.velocity_base] += qvel[k] * cross_force(S, s.A_bar[k]);
-    }
+    velocity_product_adjoint(model, kin, k, qvel[k], s.A_bar[k], qvel_bar[k], S_bar, V_bar);
     kin_bar.S[k] += S_bar;
     diagonal_bar[k] -= in.w0[k] * at.a0[k];
     if (rows) diagonal_bar[k] -= in.w[k] * in.x[k];

@@ -69,55 +69,55 @@ REVOLUTE_HD Real next_activation(const Actuator& actuator, const Real& act, cons
   return within_range(actuator.act_limited, actuator.act_range, act + Real(actuator.act_step) * rate, cut);
 }
 
+// Calls visit(actuator, its activation, its number) for the actuators with an activation.
+template <class Visit>
+REVOLUTE_HD void visit_activations(const Model& model, const Visit& visit) {
+  for (int a = 0; model.na > 0 && a < model.nu; ++a)
+    if (const Actuator& actuator = model.actuators[a]; actuator.dynamics != ActivationType::none)
+      visit(actuator, actuator.act, a);
+}
+
 // Rates of all activations.
 template <class Real>
 REVOLUTE_HD void activation_rates(const Model& model, const Real* ctrl, const Real* act, Real* rates) {
-  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    if (actuator.dynamics == ActivationType::none) continue;
+  visit_activations(model, [&](const Actuator& actuator, int i, int a) {
     Real cut;
     const Real u = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl[a], cut);
-    rates[actuator.act] = activation_rate(actuator, u, act[actuator.act]).value;
-  }
+    rates[i] = activation_rate(actuator, u, act[i]).value;
+  });
 }
 // Adds to ctrl_bar and act_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void activation_rates_adjoint(const Model& model, const Real* ctrl, const Real* act,
                                           const Bar* rates_bar, Bar* ctrl_bar, Bar* act_bar) {
-  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    if (actuator.dynamics == ActivationType::none) continue;
+  visit_activations(model, [&](const Actuator& actuator, int i, int a) {
     Real cut;
     const Real u = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl[a], cut);
-    const ActivationRate<Real> rate = activation_rate(actuator, u, act[actuator.act]);
-    ctrl_bar[a] += (cut * rate.by_ctrl) * rates_bar[actuator.act];
-    act_bar[actuator.act] += rate.by_act * rates_bar[actuator.act];
-  }
+    const ActivationRate<Real> rate = activation_rate(actuator, u, act[i]);
+    ctrl_bar[a] += (cut * rate.by_ctrl) * rates_bar[i];
+    act_bar[i] += rate.by_act * rates_bar[i];
+  });
 }
 
 // Computes the activations of the next step.
 template <class Real>
 REVOLUTE_HD void advance_activations(const Model& model, const Real* act, const Real* rates, Real* next) {
-  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    if (actuator.dynamics == ActivationType::none) continue;
+  visit_activations(model, [&](const Actuator& actuator, int i, int) {
     Real cut;
-    next[actuator.act] = next_activation(actuator, act[actuator.act], rates[actuator.act], cut);
-  }
+    next[i] = next_activation(actuator, act[i], rates[i], cut);
+  });
 }
 // Sets rates_bar; adds to act_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void advance_activations_adjoint(const Model& model, const Real* act, const Real* rates,
                                              const Bar* next_bar, Bar* rates_bar, Bar* act_bar) {
-  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
-    const Actuator& actuator = model.actuators[a];
-    if (actuator.dynamics == ActivationType::none) continue;
+  visit_activations(model, [&](const Actuator& actuator, int i, int) {
     Real cut;
-    next_activation(actuator, act[actuator.act], rates[actuator.act], cut);
-    const Bar bar = cut * next_bar[actuator.act];
-    rates_bar[actuator.act] = Real(actuator.act_step) * bar;
-    act_bar[actuator.act] += bar;
-  }
+    next_activation(actuator, act[i], rates[i], cut);
+    const Bar bar = cut * next_bar[i];
+    rates_bar[i] = Real(actuator.act_step) * bar;
+    act_bar[i] += bar;
+  });
 }
 
 }  // namespace revolute

@@ -178,7 +178,7 @@ REVOLUTE_HD inline Real force_of_actuator(const Model& model, const Transmission
   Real cut;
   return tendon_share(model.tendons[t], at.total[t], cut) * s.force;
 }
-// Cotangents of what an actuator is measured by: its length and velocity, and its force within all ranges of its own.
+// Cotangents of the measurements of actuators: lengths, velocities, and forces after all clamps of the actuators themselves.
 template <class Bar>
 struct ActuatorCotangent {
   const Bar *length, *velocity, *force;  // [nu]
@@ -200,7 +200,7 @@ REVOLUTE_HD void limited_forces_adjoint(const Model& model, const Parameters<Rea
   };
   for (int k = 0; lift_bar && k < model.nv; ++k)
     if (model.joints[model.dof_joints[k]].lifted) lift_bar[k] = driven_bar(k);
-  // by what each actuator gives
+  // by the force of each actuator
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     const int t = limited_tendon(model, actuator);
@@ -421,11 +421,11 @@ REVOLUTE_HD void actuator_forces_adjoint(const Model& model, const Parameters<Re
     const int k = actuator.dof, t = actuator.transmission;
     const bool geared = t < 0 || actuator.geared;
     const ActuatorState<Real> s = actuator_state(model, parameters, a, at);
-    Bar force_bar, scale_bar(0), length_bar(0), velocity_bar(0);
+    Bar clamped_bar, scale_bar(0), length_bar(0), velocity_bar(0);  // clamped: the force after its clamp
     if (model.total_limits) {
-      force_bar = s.force_cut * transmissions_bar.force[a];
+      clamped_bar = transmissions_bar.force[a];
     } else if (t < 0) {
-      force_bar = s.force_cut * (s.scale * tau_bar[k]);
+      clamped_bar = s.scale * tau_bar[k];
       scale_bar = s.force * tau_bar[k];
     } else {
       const Transmission& of = model.transmissions[t];
@@ -433,14 +433,15 @@ REVOLUTE_HD void actuator_forces_adjoint(const Model& model, const Parameters<Re
       const Bar along = row_product(dofs, at.transmissions->row(of), tau_bar);
       Bar* const J_bar = transmissions_bar.row(of);
       for (int i = 0; i < dofs.count; ++i) J_bar[i] += (s.scale * s.force) * tau_bar[dofs.dofs[i]];
-      force_bar = (s.force_cut * s.scale) * along;
+      clamped_bar = s.scale * along;
       scale_bar = s.force * along;
     }
     if (own) {
-      if (!model.total_limits) force_bar += s.force_cut * own->force[a];
+      if (!model.total_limits) clamped_bar += own->force[a];
       length_bar = own->length[a];
       velocity_bar = own->velocity[a];
     }
+    const Bar force_bar = s.force_cut * clamped_bar;
     Bar *const gain_bar = parameters_bar.gain + 3 * a, *const bias_bar = parameters_bar.bias + 3 * a;
     Bar input_bar = s.gain * force_bar;
     const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};

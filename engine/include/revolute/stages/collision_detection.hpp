@@ -289,7 +289,7 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   }
 }
 
-// Adds the contact of a pair of the hard model that is not general.
+// Adds the contact of a pair that has a closed formula in the hard model.
 template <class Real>
 REVOLUTE_HD void consider_touch(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                 Real h, const Candidate* only, Contacts<Real>& out) {

@@ -111,7 +111,7 @@ REVOLUTE_HD void sum_over_islands(const Model& model, const Impact<Real>& impact
       }
     }
 }
-// The number at the first tree of a tree's island.
+// Returns the value of a tree's island, which is stored at the first tree of the island.
 template <class Real, class Bar>
 REVOLUTE_HD inline Bar of_island(const Impact<Real>& impact, const Bar* at_first, int tree) {
   if constexpr (Width<Real>::value == 1) return at_first[lane_island(impact, tree, 0)];
@@ -144,7 +144,7 @@ REVOLUTE_HD void count_firsts(const Model& model, const Parameters<Real>& parame
   for (int t = 0; t < model.ntree; ++t) out.firsts[t] = Real(0);
   const auto add = [&](const Contact<Real>& contact, const RowJacobian<Real>&, const Bounce<Real>& hit,
                        Real t, int tree) {
-    // a tangent rides along: 1 + t - value of t
+    // 1, with the tangent of t
     out.firsts[tree] +=
         select(is_first(at, contact, hit, t, out.time[tree]), Real(1) + tangents_of(t), Real(0));
   };

@@ -65,7 +65,7 @@ REVOLUTE_HD void mass_matrix(const Model& model, const Parameters<Real>& paramet
   }
 }
 
-// The part of M x that row k gives.
+// The contribution of row k to M x.
 template <class Real, class X>
 REVOLUTE_HD inline void add_row_times(const Model& model, const MassMatrix<Real>& M, int k, const X* x,
                                       X* y) {

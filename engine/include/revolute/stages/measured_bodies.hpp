@@ -37,20 +37,29 @@ REVOLUTE_HD inline Motion<Real> at_reference(const Vector3<Real>& o, const Motio
   return {M.w, M.v + cross(M.w, o)};
 }
 
+// Calls visit(body, link, inertia about the link's origin) for the bodies of the probe's subtree.
+template <class Real, class Visit>
+REVOLUTE_HD void visit_subtree(const Model& model, const Parameters<Real>& parameters,
+                               const Kinematics<Real>& kin, const Probes& probes, const Probe& probe,
+                               const Visit& visit) {
+  for (int i = 0; i < probe.bodies; ++i) {
+    const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
+    visit(b, link, world_inertia(parameters, kin, link, b));
+  }
+}
+
 // (1)
 template <class Real>
 REVOLUTE_HD SubtreeSums<Real> subtree_sums(const Model& model, const Parameters<Real>& parameters,
                                            const Kinematics<Real>& kin, const Probes& probes,
                                            const Probe& probe) {
   SubtreeSums<Real> out = {Real(0), zero3<Real>(), zero_force<Real>()};
-  for (int i = 0; i < probe.bodies; ++i) {
-    const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
-    const RigidInertia<Real> I = world_inertia(parameters, kin, link, b);
+  visit_subtree(model, parameters, kin, probes, probe, [&](int, int link, const RigidInertia<Real>& I) {
     const Vector3<Real> o = tree_origin(model, kin, link);
     out.mass += I.m;
     out.h += I.h + I.m * o;
     if (link >= 0) out.momentum += at_world_origin(o, I * kin.V[link]);
-  }
+  });
   return out;
 }
 
@@ -77,9 +86,7 @@ REVOLUTE_HD void subtree_adjoint(const Model& model, const Parameters<Real>& par
                                  const Real& mass_bar, const Vector3<Real>& h_bar,
                                  const Motion<Real>& momentum_bar, LinkCotangents<Real>& out,
                                  Parameters<Real>& parameters_bar) {
-  for (int i = 0; i < probe.bodies; ++i) {
-    const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
-    const RigidInertia<Real> I = world_inertia(parameters, kin, link, b);
+  visit_subtree(model, parameters, kin, probes, probe, [&](int b, int link, const RigidInertia<Real>& I) {
     const Vector3<Real> o = tree_origin(model, kin, link);
     RigidInertia<Real> I_bar = {mass_bar + dot(o, h_bar), h_bar, zero_symmetric3<Real>()};
     if (link >= 0) {
@@ -88,7 +95,7 @@ REVOLUTE_HD void subtree_adjoint(const Model& model, const Parameters<Real>& par
       add_bilinear_adjoint(I_bar, Real(1), M, kin.V[link]);
     }
     body_inertia_adjoint(kin, link, b, I, I_bar, out, parameters_bar);
-  }
+  });
 }
 
 // (2) without the wrenches, for a subtree that moves
@@ -97,12 +104,10 @@ REVOLUTE_HD Force<Real> subtree_inertial_force(const Model& model, const Paramet
                                                const Kinematics<Real>& kin, const Motion<Real>* A,
                                                const Probes& probes, const Probe& probe) {
   Force<Real> out = zero_force<Real>();
-  for (int i = 0; i < probe.bodies; ++i) {
-    const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
-    const RigidInertia<Real> I = world_inertia(parameters, kin, link, b);
+  visit_subtree(model, parameters, kin, probes, probe, [&](int, int link, const RigidInertia<Real>& I) {
     const Force<Real> F = I * A[link] + cross_force(kin.V[link], I * kin.V[link]);
     out += at_world_origin(tree_origin(model, kin, link), F);
-  }
+  });
   return out;
 }
 // (4)
@@ -112,9 +117,7 @@ REVOLUTE_HD void subtree_inertial_force_adjoint(const Model& model, const Parame
                                                 const Probes& probes, const Probe& probe,
                                                 const Motion<Real>& force_bar, LinkCotangents<Real>& out,
                                                 Parameters<Real>& parameters_bar) {
-  for (int i = 0; i < probe.bodies; ++i) {
-    const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
-    const RigidInertia<Real> I = world_inertia(parameters, kin, link, b);
+  visit_subtree(model, parameters, kin, probes, probe, [&](int b, int link, const RigidInertia<Real>& I) {
     const Motion<Real>& V = kin.V[link];
     const Motion<Real> M = at_reference(tree_origin(model, kin, link), force_bar), VxM = cross_motion(V, M);
     RigidInertia<Real> I_bar = zero_inertia<Real>();
@@ -123,7 +126,7 @@ REVOLUTE_HD void subtree_inertial_force_adjoint(const Model& model, const Parame
     add_bilinear_adjoint(I_bar, Real(1), M, A[link]);
     add_bilinear_adjoint(I_bar, Real(-1), VxM, V);
     body_inertia_adjoint(kin, link, b, I, I_bar, out, parameters_bar);
-  }
+  });
 }
 
 }  // namespace revolute

@@ -310,12 +310,8 @@ REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const
       const Real a = at.a[k];
       ws.a_bar[k] = dot(S, A_bar[k]);
       ws.links.kinematics.S[k] += a * A_bar[k];
-      if (dof.velocity_base >= 0) {
-        const Motion<Real>& base = kin.V[dof.velocity_base];
-        inputs.qvel[k] += dot(cross_motion(base, S), A_bar[k]);
-        ws.links.kinematics.S[k] -= qvel[k] * cross_force(base, A_bar[k]);
-        V_bar[dof.velocity_base] += qvel[k] * cross_force(S, A_bar[k]);
-      }
+      velocity_product_adjoint(model, kin, k, qvel[k], A_bar[k], inputs.qvel[k], ws.links.kinematics.S[k],
+                               V_bar);
       if (dof.parent >= 0)
         A_bar[dof.parent] += A_bar[k];
       else

@@ -13,8 +13,8 @@
 
 namespace revolute::detail {
 
+// of distance, direction, origin, point, normal, depth: the bits of a range finder's data, in MuJoCo's order
 constexpr int ray_data_sizes[] = {1, 3, 3, 3, 3, 1};
-enum class RayData : int { distance, direction, origin, point, normal, depth };
 
 template <class Real>
 REVOLUTE_HD inline Matrix3<double> rotation_of_lane(const Kinematics<Real>& kin, const Geom& geom, int lane) {

@@ -121,59 +121,27 @@ REVOLUTE_HD Force<Real> piece_wrench(const Model& model, const Kinematics<Real>&
   return out;
 }
 
-// Points and directions of links while the bodies of the subtree move with M about the world's origin.
-template <class Real>
-struct SubtreeFrames {
-  using T = Directional<Real, Real>;
-  FramesAtRest<Real> at;
-  const PathSegment& segment;
-  int flags;
-  Motion<Real> M;
-
-  REVOLUTE_HD Motion<Real> motion(int link) const {
-    const int wrap = segment.wrap < 0 ? -1 : at.model.path_wraps[segment.wrap].link;
-    const bool inside = (link == segment.link_a && (flags & 1)) || (link == segment.link_b && (flags & 2)) ||
-                        (segment.wrap >= 0 && link == wrap && (flags & 4));
-    return inside ? at_reference(at.origin(link), M) : zero_motion<Real>();
-  }
-  REVOLUTE_HD Vector3<T> origin(int link) const {
-    return MovingFrames<Real, Real>::joined(at.origin(link), zero3<Real>());
-  }
-  REVOLUTE_HD Vector3<T> point(int link, const double* local) const {
-    const Vector3<Real> x = at.point(link, local);
-    const Motion<Real> C = motion(link);
-    return MovingFrames<Real, Real>::joined(x, C.v + cross(C.w, x - at.origin(link)));
-  }
-  REVOLUTE_HD Matrix3<T> frame(int link, const double* rotation) const {
-    const Matrix3<Real> R = at.frame(link, rotation);
-    const Motion<Real> C = motion(link);
-    Matrix3<T> out;
-    for (int j = 0; j < 3; ++j) {
-      const Vector3<T> column = MovingFrames<Real, Real>::joined(R.column(j), cross(C.w, R.column(j)));
-      out(0, j) = column.x;
-      out(1, j) = column.y;
-      out(2, j) = column.z;
-    }
-    return out;
-  }
-};
 // Adds the cotangents of the points, of `weight` times M.(piece_wrench).
 template <class Real>
 REVOLUTE_HD void piece_wrench_adjoint(const Model& model, const Kinematics<Real>& kin,
                                       const PathSegment& segment, int flags, const Motion<Real>& M,
                                       const Real& weight, KinematicsCotangent<Real>& kin_bar) {
   using T = Directional<Real, Real>;
-  const SubtreeFrames<Real> frames = {{model, kin}, segment, flags, M};
+  const FramesAtRest<Real> at = {model, kin};
+  const int wrap = segment.wrap < 0 ? -1 : model.path_wraps[segment.wrap].link;
+  // the bodies of the subtree move with M about the world's origin
+  const auto motion = [&](int link) {
+    const bool inside = (link == segment.link_a && (flags & 1)) || (link == segment.link_b && (flags & 2)) ||
+                        (segment.wrap >= 0 && link == wrap && (flags & 4));
+    return inside ? at_reference(at.origin(link), M) : zero_motion<Real>();
+  };
+  const MovingFrames<Real, Real, decltype(motion)> frames = {at, motion};
   const LinkForces<T> group = segment_forces(model, segment, frames);
   for (int f = 0; f < group.count; ++f) {
     Force<Real>* const moment = kin_bar.moment_of(group.link[f]);
     if (!moment) continue;
     const Force<T>& moving = group.force[f];
-    const Force<Real> force = {{moving.n.x.value, moving.n.y.value, moving.n.z.value},
-                               {moving.f.x.value, moving.f.y.value, moving.f.z.value}};
-    const Force<Real> rate = {{moving.n.x.tangent, moving.n.y.tangent, moving.n.z.tangent},
-                              {moving.f.x.tangent, moving.f.y.tangent, moving.f.z.tangent}};
-    *moment += weight * (rate + -cross_force(frames.motion(group.link[f]), force));
+    *moment += weight * (rate_of(moving) + -cross_force(motion(group.link[f]), value_of(moving)));
   }
 }
 

@@ -6,8 +6,8 @@
 namespace revolute {
 
 // Clamps a value. `cut` is 0 if the range cut the value off, else 1, also exactly on the bound.
-template <class Real>
-REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real value, Real& cut) {
+template <class Real, class Bound>
+REVOLUTE_HD inline Real within_range(bool limited, const Bound* range, Real value, Real& cut) {
   cut = Real(1);
   if (!limited) return value;
   const Real lower(range[0]), upper(range[1]);

@@ -294,24 +294,6 @@ REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real
   pair_softness_adjoint(parameters, candidate, softness_bar, parameters_bar);
 }
 
-// Reverse of the velocity-product accelerations; their cotangents are in ws.A_bar.
-template <class Real, class Bar>
-REVOLUTE_HD void bias_adjoint(const Model& model, const SoftContext<Real>& at,
-                              SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,
-                              KinematicsCotangent<Bar>& kin_bar) {
-  const Kinematics<Real>& kin = *at.kinematics;
-  for (int k = model.nv - 1; k >= 0; --k) {
-    const Dof& dof = model.dofs[k];
-    if (dof.velocity_base >= 0) {
-      const Motion<Real>& base = kin.V[dof.velocity_base];
-      qvel_bar[k] += dot(cross_motion(base, kin.S[k]), ws.A_bar[k]);
-      kin_bar.S[k] -= at.qvel[k] * cross_force(base, ws.A_bar[k]);
-      F_v[dof.velocity_base] += at.qvel[k] * cross_force(kin.S[k], ws.A_bar[k]);
-    }
-    if (dof.parent >= 0) ws.A_bar[dof.parent] += ws.A_bar[k];
-  }
-}
-
 // Adds to F_v (cotangents of the links' velocities), qpos_bar, qvel_bar, kin_bar and parameters_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<Real>& parameters,
@@ -352,7 +334,8 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
   // the axes in J a
   sum_towards_root(model, ws.F_x);
   for (int k = 0; k < model.nv; ++k) kin_bar.S[k] += in.a[k] * ws.F_x[k];
-  if (has_bias<Real>(model)) bias_adjoint(model, at, ws, F_v, qvel_bar, kin_bar);
+  if (has_bias<Real>(model))
+    velocity_products_adjoint(model, *at.kinematics, at.qvel, ws.A_bar, qvel_bar, kin_bar.S, F_v);
 }
 
 }  // namespace revolute

@@ -183,17 +183,7 @@ REVOLUTE_HD void tendon_inertia_adjoint(const Model& model, const Kinematics<Rea
       detail::moving_piece_adjoint(kin, inertia.A, segment, piece, y, V_bar, A_bar, kin_bar);
     }
   }
-  // link_accelerations() reversed
-  for (int k = model.nv - 1; k >= 0; --k) {
-    const Dof& dof = model.dofs[k];
-    if (dof.velocity_base >= 0) {
-      const Motion<Real>& base = kin.V[dof.velocity_base];
-      qvel_bar[k] += dot(cross_motion(base, kin.S[k]), A_bar[k]);
-      kin_bar.S[k] -= qvel[k] * cross_force(base, A_bar[k]);
-      V_bar[dof.velocity_base] += qvel[k] * cross_force(kin.S[k], A_bar[k]);
-    }
-    if (dof.parent >= 0) A_bar[dof.parent] += A_bar[k];
-  }
+  velocity_products_adjoint(model, kin, qvel, A_bar, qvel_bar, kin_bar.S, V_bar);
 }
 
 }  // namespace revolute

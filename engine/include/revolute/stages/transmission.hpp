@@ -123,19 +123,13 @@ struct FramesAtRest {
     return world_rotation(kin, link, rotation);
   }
 };
-// Points and directions of links while the degrees of freedom in a row have velocities w.
-template <class Real, class Bar>
+// Points and directions of links while link `l` has the velocity motion(l).
+template <class Real, class Bar, class MotionOf>
 struct MovingFrames {
   using T = Directional<Real, Bar>;
   FramesAtRest<Real> at;
-  const TransmissionDofs dofs;
-  const Bar* w;
+  MotionOf motion;
 
-  REVOLUTE_HD Motion<Bar> motion(int link) const {
-    Motion<Bar> sum = zero_motion<Bar>();
-    visit_movers(at.model, dofs, link, [&](int k, int i) { sum += w[i] * at.kin.S[k]; });
-    return sum;
-  }
   REVOLUTE_HD static Vector3<T> joined(const Vector3<Real>& a, const Vector3<Bar>& rate) {
     return {T(a.x, rate.x), T(a.y, rate.y), T(a.z, rate.z)};
   }
@@ -158,6 +152,16 @@ struct MovingFrames {
     return out;
   }
 };
+
+// A force that moves, and the rate at which it changes.
+template <class Real, class Bar>
+REVOLUTE_HD Force<Real> value_of(const Force<Directional<Real, Bar>>& F) {
+  return {{F.n.x.value, F.n.y.value, F.n.z.value}, {F.f.x.value, F.f.y.value, F.f.z.value}};
+}
+template <class Real, class Bar>
+REVOLUTE_HD Force<Bar> rate_of(const Force<Directional<Real, Bar>>& F) {
+  return {{F.n.x.tangent, F.n.y.tangent, F.n.z.tangent}, {F.f.x.tangent, F.f.y.tangent, F.f.z.tangent}};
+}
 
 // Returns a/|a| and |a|.
 template <class T>
@@ -384,22 +388,25 @@ REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin,
                                 const Bar& length_bar, const Bar* J_bar, KinematicsCotangent<Bar>& kin_bar) {
   using T = Directional<Real, Bar>;
   const TransmissionDofs dofs = dofs_of(model, of);
-  const MovingFrames<Real, Bar> frames = {{model, kin}, dofs, J_bar};
+  const auto motion = [&](int link) {
+    Motion<Bar> sum = zero_motion<Bar>();
+    visit_movers(model, dofs, link, [&](int k, int i) { sum += J_bar[i] * kin.S[k]; });
+    return sum;
+  };
+  const MovingFrames<Real, Bar, decltype(motion)> frames = {{model, kin}, motion};
   visit_forces(model, of, frames, [&](const LinkForces<T>& group) {
     for (int f = 0; f < group.count; ++f) {
       const int link = group.link[f];
       if (is_world(link)) continue;
       const Force<T>& moving = group.force[f];
-      const Force<Real> force = {{moving.n.x.value, moving.n.y.value, moving.n.z.value},
-                                 {moving.f.x.value, moving.f.y.value, moving.f.z.value}};
-      const Force<Bar> rate = {{moving.n.x.tangent, moving.n.y.tangent, moving.n.z.tangent},
-                               {moving.f.x.tangent, moving.f.y.tangent, moving.f.z.tangent}};
+      const Force<Real> force = value_of(moving);
+      const Force<Bar> rate = rate_of(moving);
       if (is_mocap(link)) {  // a mocap body has no joint to pass length_bar on
         *kin_bar.moment_of(link) += rate + length_bar * force;
         continue;
       }
       kin_bar.moment[link] += rate;  // (6)
-      kin_bar.moment[link] -= cross_force(frames.motion(link), force);
+      kin_bar.moment[link] -= cross_force(motion(link), force);
       visit_movers(model, dofs, link, [&](int k, int i) { kin_bar.S[k] += J_bar[i] * force; });
     }
   });

@@ -44,8 +44,6 @@ from .start import (
     scale,
 )
 
-Float64Array = npt.NDArray[np.float64]
-
 MAX_STEPS, MAX_DIRECTIONS = 1_000_000, 100
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.tangents import move
 
 from .. import native
@@ -22,8 +23,6 @@ from .._engine import Engine
 from .._model import Model
 from ..parameters import PARAMETERS
 from .start import Trajectory, natural_speed
-
-Float64Array = npt.NDArray[np.float64]
 
 STEPS = 10.0 ** -np.arange(2.0, 9.01)
 """Step sizes, relative to the scale of the input."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.gradient_report import EntryCheck
 
 from .. import native
@@ -14,8 +14,6 @@ from .._model import Model
 from ..parameters import AXES, PARAMETERS
 from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
 from .start import Trajectory
-
-Float64Array = npt.NDArray[np.float64]
 
 
 def worst_entry(

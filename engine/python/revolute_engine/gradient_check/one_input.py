@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.gradient_report import (
     RIGHT,
     RIGHT_BY_STEPS,
@@ -37,8 +38,6 @@ from .entries import worst_entry
 from .opposed import DOT_TOLERANCE, NUDGES, explained_by_rounding, opposed_steps
 from .single_steps import ForwardDerivative, StepFindings, check_steps
 from .start import Trajectory, ctrl_scale, natural_speed, nudged
-
-Float64Array = npt.NDArray[np.float64]
 
 _UNSTABLE = 1e3
 """Smallest growth of a perturbation for which a trajectory is called sensitive."""
@@ -155,14 +154,7 @@ class InputChecker:
         dot_error = float((apart / np.maximum(terms, 1e-300)).max())
         # derivatives below the resolution of the largest step are rounding errors
         opposed = self._opposed(apart, np.maximum(DOT_TOLERANCE * terms, differences.rounding[:, 0]))
-        found = self._agreements(backward, differences, STEPS)
-        doubtful = np.flatnonzero([not each.agrees for each in found])
-        if len(doubtful):
-            finer = self._differences(FINE_STEPS, doubtful)
-            for k, each in zip(
-                doubtful, self._agreements(backward[doubtful], finer, FINE_STEPS), strict=True
-            ):
-                found[k] = each if each.error < found[k].error else found[k]
+        found = self._best_agreements(backward, differences)
         error = max(each.error for each in found)
         verdict, reason, switching = (
             (WRONG, f"backward and forward derivatives differ by {dot_error:.1e}{opposed}", _NO_STEPS)
@@ -302,6 +294,17 @@ class InputChecker:
             steps,
             self.cancel,
         )
+
+    def _best_agreements(self, backward: Float64Array, differences: Differences) -> list[_Agreement]:
+        """Compare each directional derivative with differences, with finer ones where it disagrees."""
+        found = self._agreements(backward, differences, STEPS)
+        doubtful = np.flatnonzero([not each.agrees for each in found])
+        if len(doubtful):
+            finer = self._differences(FINE_STEPS, doubtful)
+            again = self._agreements(backward[doubtful], finer, FINE_STEPS)
+            for k, each in zip(doubtful, again, strict=True):
+                found[k] = each if each.error < found[k].error else found[k]
+        return found
 
     def _agreements(
         self, backward: Float64Array, differences: Differences, steps: Float64Array

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import Control
 from revolute.contract.tangents import pull, rate
 
@@ -29,7 +30,6 @@ from ..parameters import PARAMETERS
 from .single_steps import ForwardDerivative
 from .start import natural_speed, nudged
 
-Float64Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
 DOT_TOLERANCE = 1e-8

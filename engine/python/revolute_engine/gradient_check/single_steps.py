@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import STEP_INPUTS, Control
 from revolute.contract.tangents import difference, move
 
@@ -27,7 +28,6 @@ from ..parameters import PARAMETERS
 from .differences import rounding_noise
 from .start import Trajectory, natural_speed, nudged
 
-Float64Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

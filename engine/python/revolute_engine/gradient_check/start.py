@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import PLAIN, STEP_INPUTS, Control
 from revolute.contract.tangents import move, normalized
 
@@ -21,8 +21,6 @@ from .._model import Model
 from .._mujoco import collected_warnings
 from ..parameters import PARAMETERS, default_parameter, parameters_of
 from ..step_inputs import input_shape
-
-Float64Array = npt.NDArray[np.float64]
 
 _SPEED = 0.1
 """Standard deviation of start velocities, rad/s or m/s."""

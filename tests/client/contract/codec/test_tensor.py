@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from revolute import ArgumentError
-from revolute.contract.codec.tensor import decode_tensor, encode_tensor
+from revolute.contract.codec.parts import read_values
+from revolute.contract.codec.tensor import encode_tensor
 from revolute.contract.v1.tensor_pb2 import Tensor
+from revolute.contract.v1.trajectory_pb2 import RolloutInputs
 
 ARRAYS = {
     "matrix": (np.arange(6.0).reshape(2, 3), "<f8"),
@@ -25,12 +27,17 @@ ARRAYS = {
 }
 
 
+def decoded_from(tensor: Tensor) -> np.ndarray:
+    """Return the array of a Tensor in a message."""
+    return read_values(RolloutInputs(qpos=tensor))["qpos"]
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_round_trip(name: str) -> None:
     array, dtype = ARRAYS[name]
     tensor = Tensor.FromString(encode_tensor(array).SerializeToString())
     assert tensor.dtype == dtype
-    decoded = decode_tensor("x", tensor)
+    decoded = decoded_from(tensor)
     assert decoded.shape == array.shape and decoded.flags.writeable
     assert decoded.tobytes() == array.astype(dtype).tobytes()
 
@@ -41,38 +48,41 @@ def test_bytes_are_little_endian_in_c_order() -> None:
 
 
 def test_float32_is_widened() -> None:
-    decoded = decode_tensor("x", Tensor(dtype="<f4", shape=[1], data=np.float32(0.1).tobytes()))
+    decoded = decoded_from(Tensor(dtype="<f4", shape=[1], data=np.float32(0.1).tobytes()))
     assert decoded.dtype == np.float64 and decoded[0] == np.float64(np.float32(0.1))
 
 
 MISTAKES = {
     "short": (
         Tensor(dtype="<f8", shape=[2], data=b"\0" * 15),
-        "x: expected 16 bytes for shape [2] of <f8, got 15",
+        "qpos: expected 16 bytes for shape [2] of <f8, got 15",
     ),
     "long": (
         Tensor(dtype="<f8", shape=[], data=b"\0" * 16),
-        "x: expected 8 bytes for shape [] of <f8, got 16",
+        "qpos: expected 8 bytes for shape [] of <f8, got 16",
     ),
     "big-endian": (
         Tensor(dtype=">f8", shape=[1], data=b"\0" * 8),
-        "x.dtype: expected one of <f8, <f4, <i4, <i8",
+        "qpos.dtype: expected one of <f8, <f4, <i4, <i8",
     ),
-    "object": (Tensor(dtype="O", shape=[1], data=b"\0" * 8), "x.dtype: expected one of <f8, <f4, <i4, <i8"),
-    "no dtype": (Tensor(shape=[1], data=b"\0" * 8), "x.dtype: expected one of <f8, <f4, <i4, <i8, got ''"),
+    "object": (
+        Tensor(dtype="O", shape=[1], data=b"\0" * 8),
+        "qpos.dtype: expected one of <f8, <f4, <i4, <i8",
+    ),
+    "no dtype": (Tensor(shape=[1], data=b"\0" * 8), "qpos.dtype: expected one of <f8, <f4, <i4, <i8, got ''"),
     "negative": (
         Tensor(dtype="<f8", shape=[-1, -1]),
-        "x.shape: expected lengths of at least 0, got [-1, -1]",
+        "qpos.shape: expected lengths of at least 0, got [-1, -1]",
     ),
     "nine axes": (
         Tensor(dtype="<f8", shape=[1] * 9, data=b"\0" * 8),
-        "x.shape: expected at most 8 axes, got 9",
+        "qpos.shape: expected at most 8 axes, got 9",
     ),
     "empty along axes that cannot be counted": (
         Tensor(dtype="<f8", shape=[0, 2**31, 2**31]),
-        "x.shape: expected axes shorter than 2^56 in all",
+        "qpos.shape: expected axes shorter than 2^56 in all",
     ),
-    "huge": (Tensor(dtype="<f8", shape=[2**62, 8]), f"x: expected {2**68} bytes"),
+    "huge": (Tensor(dtype="<f8", shape=[2**62, 8]), f"qpos: expected {2**68} bytes"),
 }
 
 
@@ -80,7 +90,7 @@ MISTAKES = {
 def test_mistakes_are_refused(mistake: str) -> None:
     tensor, text = MISTAKES[mistake]
     with pytest.raises(ArgumentError) as caught:
-        decode_tensor("x", tensor)
+        decoded_from(tensor)
     assert str(caught.value).startswith(text)
 
 

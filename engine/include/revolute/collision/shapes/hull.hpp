@@ -12,7 +12,7 @@ struct HullShape {
   static constexpr double aligned = 0.999;  // faces that turn less away from it are likely to be the nearest
   static constexpr double band =
       0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried;
-  static constexpr int few_faces = 12;  // hulls of so few faces try all of them
+  static constexpr int few_faces = 12;  // a hull with at most so many faces tries all of them
 
   REVOLUTE_HD static Vector support(const ConvexShape& shape, const Vector& m, double scale) {
     const Vector v = shape.vertex(support_vertex(shape, m));
