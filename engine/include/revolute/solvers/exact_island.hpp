@@ -655,17 +655,23 @@ struct ExactIsland {
     velocities(x, w);
     linearize();
   }
-  // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is taken out again.
+  // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is taken out again: corrections end
+  // when what is left no longer falls, because without softness the rows of an aligned face may contradict each other.
   template <class Solve>
   void refine(double* y, bool transposed, const Solve& solve) {
     std::copy(y, y + n, next);
     solve(y);
+    double left = 1e300;
     for (int round = 0; round < exact_refinements; ++round) {
+      const double before = left;
+      left = 0;
       for (int i = 0; i < n; ++i) {
         double sum = next[i];
         for (int j = 0; j < n; ++j) sum -= exact_entry(transposed ? j : i, transposed ? i : j) * y[j];
         trial[i] = sum;
+        left = std::max(left, std::fabs(sum));
       }
+      if (!(left < 0.5 * before)) return;
       solve(trial);
       for (int i = 0; i < n; ++i) y[i] += trial[i];
     }

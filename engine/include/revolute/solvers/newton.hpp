@@ -41,19 +41,25 @@ struct Newton {
   }
 };
 
-// Computes y and s'(y) at a, and J' s' in `gradient`.
+// Computes y at a.
+template <class Real>
+REVOLUTE_HD void constraint_residuals(const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                                      const Newton<Real>& ws, Real* y) {
+  for (int i = 0; i < island.constraint_count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
+    constraint_times(constraints, c, ws.a, y + c.row);
+    for (int r = c.row; r < c.row + c.cost.rows; ++r) y[r] -= constraints.aref[r];
+  }
+}
+// Computes s'(y), and J' s' in `gradient`.
 template <class Real>
 REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints, const SoftIsland& island,
-                                   bool find_y, Newton<Real>& ws) {
+                                   Newton<Real>& ws) {
   for (int i = 0; i < island.dof_count; ++i) ws.gradient[island.dofs[i]] = Real(0);
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
-    Real *const y = ws.y + c.row, *const slope = ws.slope + c.row;
-    if (find_y) {
-      constraint_times(constraints, c, ws.a, y);
-      for (int r = 0; r < c.cost.rows; ++r) y[r] -= constraints.aref[c.row + r];
-    }
-    cost_slope(c.cost, y, slope);
+    Real* const slope = ws.slope + c.row;
+    cost_slope(c.cost, ws.y + c.row, slope);
     add_constraint_transpose(constraints, c, slope, ws.gradient);
   }
 }
@@ -143,8 +149,18 @@ template <class Real>
 REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Real>& M,
                                         const SoftConstraints<Real>& constraints, const SoftIsland& island,
                                         const Real* force, Newton<Real>& ws) {
-  multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
-  constraint_slopes(constraints, island, true, ws);
+  // y keeps its value: its rounding decides which pieces of the cost the backward derivative has where forces are zero
+  const auto find_tangents = [&] {
+    multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
+    constraint_residuals(constraints, island, ws, ws.J_step);
+    for (int i = 0; i < island.constraint_count; ++i) {
+      const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
+      for (int r = c.row; r < c.row + c.cost.rows; ++r)
+        ws.y[r] = without_tangents(ws.y[r]) + tangents_of(ws.J_step[r]);
+    }
+    constraint_slopes(constraints, island, ws);
+  };
+  find_tangents();
   for (int i = 0; i < island.dof_count; ++i) {
     const int k = island.dofs[i];
     ws.step[k] = -((ws.Ma[k] - force[k]) + ws.gradient[k]);
@@ -155,8 +171,7 @@ REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Rea
     const int k = island.dofs[i];
     ws.a[k] = without_tangents(ws.a[k]) + tangents_of(Real(ws.a[k] + ws.step[k]));
   }
-  multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
-  constraint_slopes(constraints, island, true, ws);
+  find_tangents();
 }
 
 // Minimizes (1) for one island; returns which environments are done.
@@ -165,7 +180,8 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
                                           const SoftConstraints<Real>& constraints, const SoftIsland& island,
                                           const Real* force, bool factors, Newton<Real>& ws) {
   const Real zero(0);
-  constraint_slopes(constraints, island, true, ws);
+  constraint_residuals(constraints, island, ws, ws.y);
+  constraint_slopes(constraints, island, ws);
   MaskOf<Real> curved = less(Real(1), zero);
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
@@ -225,7 +241,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
     const auto same_pieces = !(changed | curved | now_curved);
     curved = now_curved;
     current = !any(changed | now_curved);
-    constraint_slopes(constraints, island, false, ws);
+    constraint_slopes(constraints, island, ws);
     ratio = find_gradient();
     const auto whole = less_equal(Real(1), alpha) & less_equal(alpha, Real(1));
     done = done | (whole & same_pieces) | last | at_rounding(ratio, ratio_before);

@@ -7,7 +7,8 @@ trajectory's tangents t at its start,
 
     (backward of w) . t  =  w . (forward of t)                                                 (2)
 
-must hold up to rounding, which is measured in the same way if the sizes of the terms do not explain it.
+must hold up to rounding, which is measured in the same way if the sizes of the terms do not explain it: both
+sides must scatter. If only one does, it is wrong, unless it is right up to a small share of the terms.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ NUDGES = 8
 
 _SCATTER = 100
 """Largest distance of two derivatives that counts as rounding, relative to the scatter."""
+
+_SMALL = 1e-6
+"""Largest distance of two derivatives of which only one scatters, relative to the sum of their terms."""
 
 _MOST_STEPS = 400
 """Largest number of steps to check; more are sampled evenly."""
@@ -81,8 +85,10 @@ def opposed_steps(
         one = np.full(NUDGES, times[k])
         same = tuple(np.repeat(weight[k][None], NUDGES, axis=0) for weight in weights)
         around = _products(engine, model, derivative, one, (same[0], same[1]), random, cancel)
-        values = np.concatenate([products.forward[k : k + 1], around.forward])
-        if not explained_by_rounding(float(apart[k]), values):
+        forward = np.concatenate([products.forward[k : k + 1], around.forward])
+        backward = np.concatenate([products.backward[k : k + 1], around.backward])
+        sides = [forward] if apart[k] <= _SMALL * products.terms[k] else [forward, backward]
+        if not all(explained_by_rounding(float(apart[k]), values) for values in sides):
             found.append(int(times[k]))
     return tuple(found)
 
@@ -142,7 +148,7 @@ def _products(
     step = engine.rollout(model, qpos, qvel, ctrl[:, None], params=params, control=control, cancel=cancel)
     products = _Products(len(times))
     if (np.atleast_1d(step.status) != OK).any():
-        products.forward[:] = np.nan
+        products.forward[:] = products.backward[:] = np.nan
         return products
     bars = [np.stack([np.zeros_like(weight), weight], axis=1) for weight in weights]
     gradient = engine.backward(model, step, *bars, wrt=by, cancel=cancel)

@@ -39,7 +39,7 @@ _GRAVITY = 9.81
 _SMALL_ENTRY = 0.1
 """Least change of a gain or weight, relative to the largest one."""
 
-_NUDGE = 4 * np.finfo(float).eps
+_ROUNDING = 4 * np.finfo(float).eps
 """Relative size of perturbations by rounding."""
 
 
@@ -107,9 +107,14 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
 
 
 def nudged(
-    model: Model, qpos: Float64Array, qvel: Float64Array, speed: float, random: np.random.Generator
+    model: Model,
+    qpos: Float64Array,
+    qvel: Float64Array,
+    speed: float,
+    random: np.random.Generator,
+    size: float = _ROUNDING,
 ) -> tuple[Float64Array, Float64Array]:
-    """Perturb states by rounding; the natural size of positions is 1.
+    """Perturb states, by default by rounding; the natural size of positions is 1.
 
     Args:
         model: the model.
@@ -117,10 +122,11 @@ def nudged(
         qvel: [batch, nv].
         speed: the natural size of velocities.
         random: random number generator.
+        size: relative size of the perturbations.
     """
     turns = random.normal(size=(len(qpos), model.nv))
     moves = random.normal(size=qvel.shape) * np.maximum(np.abs(qvel), speed)
-    return move(model, qpos, _NUDGE * turns), qvel + _NUDGE * moves
+    return move(model, qpos, size * turns), qvel + size * moves
 
 
 def default_qpos(model: Model) -> Float64Array:

@@ -52,24 +52,27 @@ struct ClippedFace {
   }
 };
 
-// Cuts off what lies beyond x[c] sign = limit.
+// Cuts off what lies beyond x[c] sign = limit. Points on the side itself, to rounding, count as beyond an upper side and as
+// within a lower one: where faces are flush, that is the choice after a small displacement, with the same points.  (2')
 REVOLUTE_HD inline void clip(ClippedFace& face, int c, double sign, double limit) {
   const int side = 2 * c + (sign < 0), n = face.count;
-  double beyond[ClippedFace::most], most = -1;
+  const double rounding = 1e-13 * limit;
+  double beyond[ClippedFace::most], least = 1e300, most = -1e300;
   for (int q = 0; q < n; ++q) {
     beyond[q] = sign * face.list[q].x[c] - limit;
-    if (beyond[q] > most) most = beyond[q];
+    least = std::fmin(least, beyond[q]);
+    most = std::fmax(most, beyond[q]);
   }
-  if (most <= 0) return;
+  const double on_side =
+      least < -rounding ? sign * rounding : -rounding;  // a face that ends at the side is kept
+  for (int q = 0; q < n; ++q)
+    if (std::fabs(beyond[q]) <= rounding) beyond[q] = on_side;
+  if (most < -rounding) return;
   ClippedFace out;
   for (int q = 0; q < n; ++q) {
     const int next = q + 1 == n ? 0 : q + 1;
     const ClippedPoint &from = face.list[q], &to = face.list[next];
-    if (beyond[q] <= 0) {
-      ClippedPoint kept = from;
-      if (beyond[q] == 0 && beyond[next] > 0) kept.line = 4 + side;
-      out.add(kept);
-    }
+    if (beyond[q] <= 0) out.add(from);
     if (beyond[q] * beyond[next] < 0) {
       ClippedPoint cut;
       const double part = beyond[q] / (beyond[q] - beyond[next]);

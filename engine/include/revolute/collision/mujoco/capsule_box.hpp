@@ -136,7 +136,8 @@ REVOLUTE_HD inline void second_from_face(const double* o, const double* H, const
     if (i == face) continue;
     for (double side : {1.0, -1.0}) {
       const double e = (side * s[i] - (o[i] - towards * H[i])) / H[i] * towards;
-      if (!(e > 0 && e < step)) continue;
+      // an end on the border, to rounding, is the border: so it is after a small displacement of one end or the other
+      if (!(e > 0 && e < (1 + 1e-13) * step)) continue;
       step = e;
       out.second = SecondPlace::border;
       out.width_axis = i;

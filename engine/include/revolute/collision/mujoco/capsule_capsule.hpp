@@ -66,6 +66,12 @@ REVOLUTE_HD inline Real end_of_b(const Segment<Real>& A, const Segment<Real>& B,
   const Real first = select(is_negative(dot(A.axis, B.axis)), Real(1), Real(-1));
   return slot == 0 ? first : -first;
 }
+// Whether a place t lies on the segment, to rounding.
+constexpr double beside = 1e-12;
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> reaches(const Segment<Real>& segment, const Real& t) {
+  return less(abs(t), Real(1 + beside) * segment.half);
+}
 // (3): x in lengths, and whether it is an end of a against b.
 template <class Real>
 struct ParallelCapsules {
@@ -78,9 +84,12 @@ REVOLUTE_HD inline ParallelCapsules<Real> parallel_capsule_points(const Segment<
   ParallelCapsules<Real> out;
   const Vector3<Real> end = point_on(B, end_of_b(A, B, slot) * B.half);
   const Real t = dot(A.axis, end - A.centre);
-  out.from_a = less(A.half, abs(t));
-  out.on_a = point_on(A, clamp_to(A, t));
-  out.on_b = select(out.from_a, point_on(B, clamp_to(B, dot(B.axis, out.on_a - B.centre))), end);
+  // of ends side by side, to rounding, the first is b's and the second a's: so it is after a small displacement
+  const double tie = slot == 0 ? 1 + beside : 1 - beside;
+  out.from_a = less(Real(tie) * A.half, abs(t));
+  out.on_a = point_on(A, select(out.from_a, clamp_to(A, t), t));
+  const Real s = dot(B.axis, out.on_a - B.centre);
+  out.on_b = select(out.from_a, point_on(B, select(reaches(B, s), s, clamp_to(B, s))), end);
   return out;
 }
 
@@ -155,7 +164,7 @@ REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>&
   if (any(parallel)) {
     // an end of a is carried along, and the point of b slides with it where it lies inside
     const Real s = dot(B.axis, on_a - B.centre);
-    const Vector3<Bar> end_bar = a_bar + (inside(B, s) * dot(b_bar, B.axis)) * B.axis;
+    const Vector3<Bar> end_bar = a_bar + (indicator<Real>(reaches(B, s)) * dot(b_bar, B.axis)) * B.axis;
     // the point of a lies where the end of b projects to: t = z.(end - o), and slides when a is displaced
     const Vector3<Real> r = on_b - A.centre;
     const Real t = dot(A.axis, r);

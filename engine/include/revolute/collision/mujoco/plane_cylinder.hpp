@@ -28,7 +28,8 @@ REVOLUTE_HD inline PlaneCylinder<Real> plane_cylinder_axes(const Vector3<Real>& 
   PlaneCylinder<Real> out;
   const Vector3<Real> z = b.R.column(2);
   out.z = select(less(Real(0), dot(n, z)), -z, z);
-  const Vector3<Real> across = dot(n, out.z) * out.z - n;
+  const Vector3<Real> across =
+      cross(out.z, cross(out.z, n));  // p z - n, to rounding also where both are nearly parallel
   const Real squared = dot(across, across);
   const auto upright = less(squared, Real(shortest * shortest));
   out.inverse = select(upright, Real(0), Real(1) / sqrt(select(upright, Real(1), squared)));
