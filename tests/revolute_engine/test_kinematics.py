@@ -76,6 +76,25 @@ def test_quantities_are_mujocos(seed: int) -> None:
         np.testing.assert_allclose(found[name], array, rtol=EQUAL, atol=EQUAL, err_msg=name)
 
 
+def test_a_frame_close_to_the_inertial_one_is_that_one_as_in_mujoco() -> None:
+    text = """<mujoco><worldbody><body><freejoint/>
+    <inertial pos=".1 .2 .3" quat="1 1 0 0" mass="1" diaginertia="3 2 1"/>
+    <geom size=".1" pos=".1000005 .2 .3" quat="1 1 2e-7 0"/>
+    <site name="tip" pos=".4 0 0" quat="1 2e-7 0 0"/></body></worldbody></mujoco>"""
+    model = load_model(text, contact_model="mujoco")
+    data = mujoco.MjData(mujoco.MjModel.from_xml_string(text))
+    data.qpos[3:] = [0.5, -0.5, 0.5, 0.5]
+    mujoco.mj_kinematics(mujoco.MjModel.from_xml_string(text), data)
+    states = ENGINE.states_to_measure(model, data.qpos, np.zeros(6))
+    found = ENGINE.measure(model, ("geom_pos", "geom_mat", "site_mat"), states)
+    for name, expected in (
+        ("geom_pos", data.geom_xpos),
+        ("geom_mat", data.geom_xmat),
+        ("site_mat", data.site_xmat),
+    ):
+        np.testing.assert_allclose(np.reshape(found[name], np.shape(expected)), expected, rtol=0, atol=1e-14)
+
+
 def test_jacobians_are_mujocos() -> None:
     data = data_at(5)
     names = ("site_pos:sc", "body_pos:w", "subtree_com:b")

@@ -72,6 +72,7 @@ def compile_source(
         originals = replace_invalid_inertia(spec, source.label) if source.is_urdf else []
         source.notes += massless_notes(placeholders)
         compiled = spec.compile()
+        _share_frames(compiled)
         source.warnings += restore_inertia(compiled, originals)
         remove_placeholder_inertia(compiled, placeholders)
         if placeholders or originals:
@@ -82,6 +83,27 @@ def compile_source(
         raise
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise _model_error(source, str(error)) from None
+
+
+def _share_frames(model: mujoco.MjModel) -> None:
+    """Write the poses of geoms and sites that MuJoCo uses.
+
+    It takes a frame within 1e-6 of the body's own or inertial frame for equal to that one (`mjtSameFrame`).
+    """
+    same = mujoco.mjtSameFrame
+    for kind in ("geom", "site"):
+        body = getattr(model, f"{kind}_bodyid")
+        shared, pos, quat = (getattr(model, f"{kind}_{name}") for name in ("sameframe", "pos", "quat"))
+        of_body, turned_as_body = (
+            shared == int(same.mjSAMEFRAME_BODY),
+            shared == int(same.mjSAMEFRAME_BODYROT),
+        )
+        of_inertia = shared == int(same.mjSAMEFRAME_INERTIA)
+        turned_as_inertia = of_inertia | (shared == int(same.mjSAMEFRAME_INERTIAROT))
+        pos[of_body] = 0
+        pos[of_inertia] = model.body_ipos[body[of_inertia]]
+        quat[of_body | turned_as_body] = [1, 0, 0, 0]
+        quat[turned_as_inertia] = model.body_iquat[body[turned_as_inertia]]
 
 
 def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floating]]:
