@@ -84,6 +84,25 @@ def _grip(condim: int) -> str:
     {fingers}</worldbody></mujoco>"""
 
 
+@pytest.mark.parametrize("shape", ["cylinder", "capsule"])
+def test_a_lying_rod_tips_about_its_ends_with_the_exact_solver(shape: str) -> None:
+    """Friction along the rod is the same row at both ends; they held each other at its bounds, as if it slid.
+
+    Turned by a small angle about y, an end is that much higher: the rod falls by it within the step, and its
+    middle moves along with the ends that stick.
+    """
+    radius, timestep = 0.03, 0.002
+    text = f"""<mujoco><option timestep="{timestep}"/><worldbody>
+    <geom type="plane" size="0 0 1" friction=".3 .01 .002"/>
+    <body pos=".01 0 {radius}"><freejoint/><geom type="{shape}" size="{radius} .1" euler="0 90 0" mass="1"
+    friction=".3 .01 .002"/></body></worldbody></mujoco>"""
+    model = load_model(text, contact_model="hard", solver="exact", warn=False)
+    by_state = ENGINE.jacobian(model, model.qpos0, np.zeros(6), np.zeros(0)).A
+    np.testing.assert_allclose(by_state[10, 4], -1 / timestep, rtol=1e-9)
+    np.testing.assert_allclose(by_state[6, 4], -radius / timestep, rtol=1e-9)
+    np.testing.assert_allclose(by_state[6, 6:], 0, atol=1e-9)
+
+
 @pytest.mark.parametrize("condim", [3, 4])
 def test_a_disk_between_two_jaws_has_a_bounded_derivative_with_the_exact_solver(condim: int) -> None:
     """Its rows contradict each other beside the aligned state, and the forward derivative was 1e10."""

@@ -605,6 +605,29 @@ struct ExactIsland {
 
   // --- all of it -----------------------------------------------------------------------------------------------------------
 
+  // Rows of the same direction (both ends of a lying rod along it) can hold each other at the bounds of friction though nothing
+  // slips. Their impulses become the smallest that hold, if these are a solution.
+  void relieve_stress() {
+    classify();
+    velocities(x, w);
+    std::copy(x, x + n, sweeps.start);
+    const double still = exact_settled * allowed();
+    bool any = false;
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind != RowKind::friction) continue;
+      bool slides = false, slips = false;
+      for (int i = r; i < r + size; ++i) {
+        slides = slides || state[i] == RowState::sliding;
+        slips = slips || std::fabs(w[i]) > still;
+      }
+      if (!slides || slips) continue;
+      std::fill(x + r, x + r + size, 0.0);
+      any = true;
+    }
+    if (any && newton(1e300, true) > allowed()) std::copy(sweeps.start, sweeps.start + n, x);
+  }
+
   // Opens contacts that one more update would open. Sweeps leave such a contact an impulse of, say, 1e-26 N s, with which it
   // would count as pressed. Returns the violation.
   double open_contacts() {
@@ -629,6 +652,7 @@ struct ExactIsland {
     }
     settled = compliant || left <= exact_settled * allowed();
     if (settled && !compliant) {
+      relieve_stress();
       open_contacts();
       if (is_redundant()) settled = comply();
     }
