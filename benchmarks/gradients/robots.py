@@ -49,6 +49,7 @@ def _state(model: Model) -> tuple[mujoco.MjData, Array]:
     """Return MuJoCo's data after a quarter of a second on the ground, and controls."""
     start, theirs = standing_start(model), model.mujoco_model
     theirs.opt.timestep, theirs.opt.tolerance, theirs.opt.iterations = model.timestep, 0, 200
+    theirs.opt.noslip_iterations = 0  # the engine leaves them out, and says so
     data = mujoco.MjData(theirs)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl[0]
     if theirs.njnt and theirs.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
@@ -57,18 +58,23 @@ def _state(model: Model) -> tuple[mujoco.MjData, Array]:
     return data, start.ctrl[0]
 
 
+def _velocities(data: mujoco.MjData) -> Array:
+    """Return velocities and activations [nv + na], as the engine has them."""
+    return np.concatenate([data.qvel, data.act])
+
+
 def _acceleration(robot: Robot, cone: str) -> tuple[float, int]:
     """Return the relative difference of one step's acceleration, and the number of contacts."""
     model = _load(robot, cone=cone)
     model.mujoco_model.opt.cone = CONES.index(cone)
     data, ctrl = _state(model)
-    qpos, qvel = data.qpos.copy(), data.qvel.copy()
+    qpos, qvel = data.qpos.copy(), _velocities(data)
     data.qacc_warmstart[:] = 0
     mujoco.mj_step(model.mujoco_model, data)
     ours = Engine(threads=1).rollout(model, qpos, qvel, ctrl[None]).qvel[1]
-    h = model.timestep
-    wanted = (data.qvel - qvel) / h
-    return float(np.abs((ours - qvel) / h - wanted).max() / max(np.abs(wanted).max(), LEAST)), int(data.ncon)
+    h, wanted = model.timestep, (_velocities(data) - qvel)[: model.nv] / model.timestep
+    errors = np.abs((ours - qvel)[: model.nv] / h - wanted)
+    return float(errors.max() / max(np.abs(wanted).max(), LEAST)), int(data.ncon)
 
 
 def _verdicts(robot: Robot, contact_model: str) -> str:
@@ -78,7 +84,7 @@ def _verdicts(robot: Robot, contact_model: str) -> str:
     wrt = [name for name in INPUTS if name != "ctrl" or model.nu]
     try:
         report = check_gradient(
-            Engine(threads=1), model, data.qpos.copy(), data.qvel.copy(), steps=20, directions=1, wrt=wrt
+            Engine(threads=1), model, data.qpos.copy(), _velocities(data), steps=20, directions=1, wrt=wrt
         )
     except DivergedError:
         return "diverges"
@@ -123,7 +129,7 @@ def _row(robot: Robot) -> str:
     except EOFError:
         process.join()
     if process.exitcode:
-        cells.append("time")
+        cells.append("time" if process.exitcode < 0 else "failed")
     cells += ["–"] * (5 - len(cells))
     return f"| {robot.name} | " + " | ".join(cells) + " |"
 
