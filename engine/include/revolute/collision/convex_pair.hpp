@@ -285,10 +285,13 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
-    face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
+    const ReferenceFace plane = reference_face(reference, face, a_first);
+    face_manifold(plane, incident, tolerance, limit, out);
     if (out.count > 0) return;
     // the face's plane is as far away as the nearest point, which lies just beyond the face's sides
     if (most < -1e299) search_stationary();
+    if (most < -1e299 && incident.is_hull())  // deep overlaps: the lowest vertex lies beyond the sides
+      return add_face_contact(plane, at_vertex(support(incident, -plane.normal), incident.radius), out);
   }
   if (most < -1e299) pair = support_pair(a, b, n);
   if (stretch)
