@@ -603,8 +603,6 @@ struct ExactIsland {
     return true;
   }
 
-  // --- all of it -----------------------------------------------------------------------------------------------------------
-
   // Rows of the same direction (both ends of a lying rod along it) can hold each other at the bounds of friction though nothing
   // slips. Their impulses become the smallest that hold, if these are a solution.
   void relieve_stress() {
@@ -627,6 +625,8 @@ struct ExactIsland {
     }
     if (any && newton(1e300, true) > allowed()) std::copy(sweeps.start, sweeps.start + n, x);
   }
+
+  // --- all of it -----------------------------------------------------------------------------------------------------------
 
   // Opens contacts that one more update would open. Sweeps leave such a contact an impulse of, say, 1e-26 N s, with which it
   // would count as pressed. Returns the violation.
