@@ -26,7 +26,7 @@ from .._model import Model
 from .._results import OK, Jvp, Rollout
 from ..parameters import PARAMETERS
 from .differences import rounding_noise
-from .start import Trajectory, natural_speed, nudged
+from .start import ROUNDING, Trajectory, natural_speed, nudged
 
 Steps = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -52,6 +52,9 @@ _MOST_PIECES = _NUDGES // 4
 
 _FINEST = 4
 """Number of smallest sizes at which a jump of the motion shows the same change."""
+
+_SCATTER = 10
+"""Largest error of a difference that rounding of the state explains, relative to the scatter of the ends."""
 
 _PART = 8_000_000
 """Largest total size, in numbers, of the perturbed states of one batch."""
@@ -277,6 +280,8 @@ class _Line:
         for k in np.flatnonzero(smooth & ~self.right):
             pieces[k] = self._has_pieces(int(k), [slope[:, k] for slope in slopes])
         wrong |= smooth & ~pieces
+        for k in np.flatnonzero(wrong):
+            wrong[k] = not self._is_rounding(int(k))
         switching = ~wrong & (bent | one_side | jumps | pieces)
         for k in np.flatnonzero(~self.right):
             kind = "wrong" if wrong[k] else "switching" if switching[k] else "unresolved"
@@ -337,6 +342,22 @@ class _Line:
         apart = np.abs(beside[:, None] - beside).max(axis=2) > scale
         return int((~np.tril(~apart, -1).any(axis=1)).sum()) > _MOST_PIECES
 
+    def _is_rounding(self, k: int) -> bool:
+        """Return whether rounding of the state of step k moves its end as far as the differences are off.
+
+        Stiff forces make this much more than the rounding of the end. It can bend the motion over several
+        sizes alike, and then looks like a plateau.
+        """
+        time, ends = self._times[k] + 1, self._around(k, ROUNDING)
+        rollout = self._derivative.rollout
+        dq = difference(self._model, rollout.qpos[time], ends.qpos[:, 1])
+        scatter = max(np.abs(dq).max(), np.abs(ends.qvel[:, 1] - rollout.qvel[time]).max())
+        off = [
+            np.abs(side.value[k] - self._expected[k]).max() * self._sizes[side.index[k]]
+            for side in self._sides
+        ]
+        return bool(max(off) <= _SCATTER * scatter)
+
     def _slopes(self) -> list[Float64Array]:
         """Return the forward derivatives [sizes, steps, 2 nv] at the perturbed states of either side."""
         count = 2 * len(self._sizes)
@@ -346,6 +367,10 @@ class _Line:
 
     def _nudged(self, k: int, size: float) -> Float64Array:
         """Return the forward derivatives [nudges, 2 nv] at states around that of step k."""
+        return self._push(self._around(k, size), np.full(_NUDGES, k))
+
+    def _around(self, k: int, size: float) -> Rollout:
+        """Compute one step from states around that of step k."""
         rollout, time = self._derivative.rollout, self._times[k]
         random = np.random.default_rng(int(time))
         qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
@@ -358,10 +383,9 @@ class _Line:
             for name, (value, _) in self._derivative.inputs(one).items()
         }
         params = self._params(np.zeros(_NUDGES))
-        ends = self._engine.rollout(
+        return self._engine.rollout(
             self._model, qpos, qvel, ctrl, params=params, control=Control.of(**given), cancel=self._cancel
         )
-        return self._push(ends, np.full(_NUDGES, k))
 
     def _push(self, ends: Rollout, which: Steps) -> Float64Array:
         """Return the forward derivatives [batch, 2 nv] of single steps along the directions of some times."""

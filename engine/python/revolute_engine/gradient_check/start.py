@@ -39,7 +39,7 @@ _GRAVITY = 9.81
 _SMALL_ENTRY = 0.1
 """Least change of a gain or weight, relative to the largest one."""
 
-_ROUNDING = 4 * np.finfo(float).eps
+ROUNDING = 4 * np.finfo(float).eps
 """Relative size of perturbations by rounding."""
 
 
@@ -112,7 +112,7 @@ def nudged(
     qvel: Float64Array,
     speed: float,
     random: np.random.Generator,
-    size: float = _ROUNDING,
+    size: float = ROUNDING,
 ) -> tuple[Float64Array, Float64Array]:
     """Perturb states, by default by rounding; the natural size of positions is 1.
 
