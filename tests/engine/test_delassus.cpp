@@ -24,16 +24,6 @@ Dense dense_jacobian(Stages<double>& at) {
   return J;
 }
 
-// Makes the normals soft; returns the softness of all rows.
-Doubles soft_normals(Stages<double>& at, Random& random) {
-  Doubles softness(at.rows->count, 0.0);
-  for (int r = 0; r < at.rows->count; ++r) {
-    if (at.rows->solver[r].kind == RowKind::unilateral) softness[r] = random.uniform(0.1, 1);
-    at.rows->softness[r] = softness[r];
-  }
-  return softness;
-}
-
 struct Scene {
   MujocoArrays arrays;
   ModelStorage storage;
@@ -52,7 +42,6 @@ void A_and_velocity_change_match_dense_matrices() {
     arrays.cfm = 1e-3;
     const Scene scene(arrays, random);
     Stages<double> at = scene.stages();
-    const Doubles softness = soft_normals(at, random);
     Owned<Delassus<double>> delassus(at.model());
     revolute::delassus(at.model(), *at.kinematics, *at.factors, *at.rows, *delassus);
     const int n = at.rows->count;
@@ -66,8 +55,6 @@ void A_and_velocity_change_match_dense_matrices() {
         const SolverRow& row = at.rows->solver[r];
         got.push_back(s < row.begin || s >= row.end ? 0.0 : delassus->A[row.A + s - row.begin]);
         wanted.push_back(A(r, s) + (r == s ? arrays.cfm : 0.0));
-        const bool slides = s == r && r + 2 < n && at.rows->solver[r + 2].normal == r;
-        if (slides) wanted.back() += softness[r] * (A(r + 1, r + 1) + A(r + 2, r + 2) + 2 * arrays.cfm);
       }
     CHECK(n > 3);
     CHECK_CLOSE(got, wanted, solved);
@@ -81,12 +68,12 @@ void A_and_velocity_change_match_dense_matrices() {
 
 // --- adjoint -----------------------------------------------------------------------------------------------
 
-// The rows of a scene, which stay the same; in: axes, link inertias, diagonal, J and softness of every row. out: A.
+// The rows of a scene, which stay the same; in: axes, link inertias, diagonal, J of every row. out: A.
 struct Stage {
   const Scene& scene;
   int rows, A_size;
 
-  static constexpr int per_row = 12 + row_dofs + 1;
+  static constexpr int per_row = 12 + row_dofs;
   explicit Stage(const Scene& scene) : scene(scene) {
     Stages<double> at = scene.stages();
     rows = at.rows->count;
@@ -96,10 +83,8 @@ struct Stage {
   const Model& model() const { return scene.storage.model(); }
   std::vector<Block> blocks() const {
     const int nv = model().nv;
-    return {{"S", 0, 6 * nv},
-            {"I", 6 * nv, 10 * nv},
-            {"diagonal", 16 * nv, nv},
-            {"rows", 17 * nv, per_row * rows}};
+    return {
+        {"S", 0, 6 * nv}, {"I", 6 * nv, 10 * nv}, {"diagonal", 16 * nv, nv}, {"J", 17 * nv, per_row * rows}};
   }
   Doubles inputs() const {
     const int nv = model().nv;
@@ -115,7 +100,6 @@ struct Stage {
       to.add(J.force_a);
       to.add(J.force_b);
       for (int i = 0; i < row_dofs; ++i) to.add(i < J.dofs ? J.coefficient[i] : 0.0);
-      to.add(0.5);
     }
     return in;
   }
@@ -143,7 +127,6 @@ struct Stage {
       J.force_a = from.force();
       J.force_b = from.force();
       for (Real& coefficient : J.coefficient) coefficient = from.scalar();
-      at.rows->softness[r] = from.scalar();
     }
     delassus(model(), *at.kinematics, *at.factors, *at.rows, *done.delassus);
     return done;
@@ -181,7 +164,6 @@ struct StageAdjoint {
       to.add(rows_bar->J[r].force_a);
       to.add(rows_bar->J[r].force_b);
       for (const Real& coefficient : rows_bar->J[r].coefficient) to.add(coefficient);
-      to.add(rows_bar->softness[r]);
     }
   }
 };

@@ -150,7 +150,7 @@ struct RowValues {
   RowJacobian<Real> J;
   Real bias, bound;
   bool bounces;             // in any environment
-  Real softness = Real(0);  // of a contact's normal, delassus.hpp (2)
+  Real softness = Real(0);  // of a contact's normal (soft_normals.hpp)
 };
 
 }  // namespace revolute

@@ -2,16 +2,11 @@
 //
 // Row r of J has Y_r = L^-T J_r', with entries on its path to the root only, and
 //   A = Y' D^-1 Y  (+ cfm on the diagonal),   M^-1 J' lambda = L^-1 D^-1 (Y lambda)            (1)
-// A contact's normal n that gives back a depth is a little soft, by a share e_n of what its sliding rows f move:
-//   A_nn += e_n sum_f A_ff                                                                     (2)
-// A link in the floor that turns about an almost upright axis moves almost only along the floor. Without (2) its depth would be
-// given back by turning at any speed.
-// Y_r leaf to root:  u_k = [J_r]_k - S_k . P_k,  P_p += P_k + U_k u_k / D_k,  with P = -wrench on the links      (3)
-// Reads rows' J, softness, S, U, D. Writes Y, P, A.
+// Y_r leaf to root:  u_k = [J_r]_k - S_k . P_k,  P_p += P_k + U_k u_k / D_k,  with P = -wrench on the links      (2)
+// Reads rows' J, S, U, D. Writes Y, P, A.
 //
-// Adjoint:  e_n_bar = A_nn_bar sum_f A_ff,   A_ff_bar += e_n A_nn_bar,                             (4)
-//   Y_bar_r = sum_s (A_rs_bar + A_sr_bar) Y_s / D,   D_k_bar -= sum_r Y_rk Y_bar_rk / (2 D_k),      (5)
-// then the reverse of (3), root to leaf.
+// Adjoint:  Y_bar_r = sum_s (A_rs_bar + A_sr_bar) Y_s / D,   D_k_bar -= sum_r Y_rk Y_bar_rk / (2 D_k),      (3)
+// then the reverse of (2), root to leaf.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +17,7 @@
 
 namespace revolute {
 
-// The rows of a contact share a path, so (3) runs for all of them at once: one chain hides the latency of the others.
+// The rows of a contact share a path, so (2) runs for all of them at once: one chain hides the latency of the others.
 constexpr int rows_together = 3;
 
 template <class Real>
@@ -106,7 +101,7 @@ REVOLUTE_HD inline void for_coupled_rows(const ConstraintRows<Real>& rows, int s
   }
 }
 
-// (3) for `Count` rows on the same path
+// (2) for `Count` rows on the same path
 template <int Count, class Real>
 REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                         const ConstraintRows<Real>& rows, int first, Delassus<Real>& out) {
@@ -173,35 +168,6 @@ REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const 
     for (int b = 0; b < Count; ++b) out.dense[path.dofs[i] * Count + b] = Real(0);
 }
 
-// Calls visit(n, nn, ff) for each sliding row f of each soft normal n; nn and ff are the places of A_nn and A_ff.
-template <class Real, class Visit>
-REVOLUTE_HD inline void for_soft_normals(const ConstraintRows<Real>& rows, const Visit& visit) {
-  constexpr int sliding_rows = 2;
-  const auto diagonal = [&](int r) { return rows.solver[r].A + r - rows.solver[r].begin; };
-  for (int n = 0; n < rows.count; ++n) {
-    if (rows.solver[n].kind != RowKind::unilateral || !any(less(Real(0), rows.softness[n]))) continue;
-    for (int f = n + 1; f <= n + sliding_rows && f < rows.solver[n].end; ++f)
-      if (rows.solver[f].kind == RowKind::friction && rows.solver[f].normal == n)
-        visit(n, diagonal(n), diagonal(f));
-  }
-}
-// (2)
-template <class Real>
-REVOLUTE_HD void soften_normals(const ConstraintRows<Real>& rows, Real* A) {
-  for_soft_normals(rows, [&](int n, std::size_t nn, std::size_t ff) {
-    A[nn] = multiply_add(rows.softness[n], A[ff], A[nn]);
-  });
-}
-// (4)
-template <class Real, class Bar>
-REVOLUTE_HD void soften_normals_adjoint(const ConstraintRows<Real>& rows, const Real* A, Bar* A_bar,
-                                        Bar* softness_bar) {
-  for_soft_normals(rows, [&](int n, std::size_t nn, std::size_t ff) {
-    softness_bar[n] = multiply_add(A[ff], A_bar[nn], softness_bar[n]);
-    A_bar[ff] = multiply_add(rows.softness[n], A_bar[nn], A_bar[ff]);
-  });
-}
-
 template <class Real>
 REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                           const ConstraintRows<Real>& rows, Delassus<Real>& out) {
@@ -212,7 +178,6 @@ REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const
   });
   for_rows_on_paths(rows, 0, rows.count,
                     [&](auto count, int s) { fill_A<decltype(count)::value>(model, factors, rows, s, out); });
-  soften_normals(rows, out.A);
 }
 
 // x = M^-1 J' lambda, by (1)
@@ -230,7 +195,7 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
   solve_outward(model, kin, factors, x, x, scratch);
 }
 
-// The first sum of (5), added to R rows on one path, from r on, over S rows on one path, from s on. The sum ends where the
+// The first sum of (3), added to R rows on one path, from r on, over S rows on one path, from s on. The sum ends where the
 // paths meet. Paths descend in numbers, so both are walked from the root.
 template <int R, int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bar(const ConstraintRows<Real>& rows, int r, int s, const Delassus<Real>& at,
@@ -262,7 +227,7 @@ REVOLUTE_HD void add_to_Y_bars(const ConstraintRows<Real>& rows, int s, const De
                    [&](auto count, int r) { add_to_Y_bar<decltype(count)::value, S>(rows, r, s, at, bar); });
 }
 
-// (5)
+// (3)
 template <class Real, class Bar>
 REVOLUTE_HD void A_adjoint(const Factors<Real>& factors, const ConstraintRows<Real>& rows,
                            const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
@@ -281,7 +246,7 @@ REVOLUTE_HD void A_adjoint(const Factors<Real>& factors, const ConstraintRows<Re
   }
 }
 
-// Reverse of (3).
+// Reverse of (2).
 template <int Count, class Real, class Bar>
 REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                                 const ConstraintRows<Real>& rows, int first, const Delassus<Real>& at,
@@ -315,7 +280,7 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
     kin_bar.S[k] = S_bar;
     factors_bar.D[k] = D_bar;
   }
-  // a row enters (3) through its coefficients and minus its wrenches
+  // a row enters (2) through its coefficients and minus its wrenches
   for (int c = 0; c < Count; ++c) {
     const RowJacobian<Real>& J = rows.J[first + c];
     RowJacobianCotangent<Bar>& J_bar = rows_bar.J[first + c];
@@ -337,7 +302,6 @@ REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& ki
                                   const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
                                   ConstraintRowsCotangent<Bar>& rows_bar, FactorsCotangent<Bar>& factors_bar,
                                   KinematicsCotangent<Bar>& kin_bar) {
-  soften_normals_adjoint(rows, at.A, bar.A, rows_bar.softness);
   A_adjoint(factors, rows, at, bar, factors_bar);
   for_rows_on_paths(rows, 0, rows.count, [&](auto count, int r) {
     fill_Y_adjoint<decltype(count)::value>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar,

@@ -95,11 +95,15 @@ def opposed_steps(
 
 
 class _Products:
-    """Return both sides of (2) for some steps, and the sizes of their terms."""
+    """Both sides of (2) for some steps, and the sizes of their terms.
+
+    A step adds a change to its start. What it cancels (a jammed joint stops) counts as a term too.
+    """
 
     def __init__(self, steps: int) -> None:
         self.backward, self.forward = np.zeros(steps), np.zeros(steps)
         self._backward_terms, self._forward_terms = np.zeros(steps), np.zeros(steps)
+        self._start_terms = np.zeros(steps)
 
     def add_backward(self, gradient: Float64Array, tangent: Float64Array) -> None:
         products = (gradient * tangent).reshape(len(self.backward), -1)
@@ -110,9 +114,12 @@ class _Products:
         self.forward += (weights * tangent).sum(axis=1)
         self._forward_terms += np.abs(weights * tangent).sum(axis=1)
 
+    def add_start(self, weights: Float64Array, tangent: Float64Array) -> None:
+        self._start_terms += np.abs(weights * tangent).sum(axis=1)
+
     @property
     def terms(self) -> Float64Array:
-        return np.maximum(self._backward_terms, self._forward_terms)
+        return np.maximum(np.maximum(self._backward_terms, self._forward_terms), self._start_terms)
 
 
 def _products(
@@ -164,4 +171,6 @@ def _products(
         products.add_backward(gradient[name], direction)
     products.add_forward(weights[0], rate(model, step.qpos[:, 1], pushed.qpos[:, 1]))
     products.add_forward(weights[1], pushed.qvel[:, 1])
+    products.add_start(weights[0], rate(model, qpos, jvp.qpos[times]))
+    products.add_start(weights[1], jvp.qvel[times])
     return products

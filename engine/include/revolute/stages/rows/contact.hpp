@@ -9,7 +9,7 @@
 //     v+ = -e (v + a t) - a t                                                                  (2)
 //   Thus a bounce with e = 1 keeps the energy. With e = 0, a contact that is reached at t with its gap within the depth s of
 //   constraint_row.hpp stays closed, v+ = 0. Any other contact may close its gap, not more, and gives back its depth.
-//   A normal that gives back its depth is a little soft (delassus.hpp (2)), in proportion to the speed.
+//   A normal that gives back its depth is a little soft (soft_normals.hpp), in proportion to the speed.
 //   friction: the rows below together, bounded by the normal impulse and a coefficient each (solvers/friction_block.hpp)
 //     sliding: wrenches of collision_detection.hpp;   torsion, rolling: wrenches -+(axis; 0)    (3)
 #pragma once
