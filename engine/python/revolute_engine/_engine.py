@@ -122,16 +122,17 @@ class Engine:
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         wanted = _wants_all_states(states, policy)
+        kept = policy.differentiable  # the result keeps ctrl for its gradient
         problem = check_rollout(
             model,
             qpos,
             qvel,
             ctrl,
             params,
-            control=control,
-            checkpoints=policy,
+            control,
+            policy,
             all_states=wanted,
-            copy_ctrl=policy.differentiable,
+            copy_ctrl=kept,
             copy_states=False,
         )
         return self._simulate(model, problem, policy, wanted, cancel)
@@ -253,12 +254,7 @@ class Engine:
         try:
             found = native.rollout(
                 model.native,
-                problem.qpos,
-                problem.qvel,
-                problem.ctrl,
-                problem.control.hold,
-                problem.controller,
-                parameter_rows(problem.params),
+                *problem.native_inputs(),
                 checkpoints.policy,
                 checkpoints.count,
                 all_states and not every,
@@ -443,15 +439,7 @@ class Engine:
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(
-            model,
-            qpos,
-            qvel,
-            ctrl,
-            params,
-            control=control,
-            checkpoints=policy,
-            copy_ctrl=False,
-            copy_states=False,
+            model, qpos, qvel, ctrl, params, control, policy, copy_ctrl=False, copy_states=False
         )
         measures = any(term.quantity not in INPUTS for term in checked.terms)
         if control.inputs and measures and not problem.steps:
@@ -480,12 +468,7 @@ class Engine:
         try:
             found = native.value_and_gradient(
                 model.native,
-                problem.qpos,
-                problem.qvel,
-                problem.ctrl,
-                problem.control.hold,
-                problem.controller,
-                parameter_rows(problem.params),
+                *problem.native_inputs(),
                 checkpoints.policy,
                 checkpoints.count,
                 list(terms),
