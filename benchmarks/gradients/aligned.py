@@ -2,7 +2,7 @@
 
     python -m benchmarks.gradients.aligned [FIRST] [COUNT]
 
-Of each scene of tests/revolute_engine/aligned_scenes.py: how far backward and forward derivative are apart,
+Of each scene of testbed/aligned_scenes.py: how far backward and forward derivative are apart,
 whether the derivative of a step is that of a state beside it, and what `check_gradient` says of three steps.
 Prints the scenes of which one of these is wrong, and counts.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from revolute.contract.errors import DivergedError
 from revolute_engine import Engine, check_gradient
-from tests.revolute_engine.aligned_scenes import Aligned, judge, load, scene
+from testbed.aligned_scenes import Aligned, judge, load, scene
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "mujoco": {},

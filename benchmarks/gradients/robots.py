@@ -2,7 +2,7 @@
 
     python -m benchmarks.gradients.robots [PACKAGE or ROBOT ...]
 
-Each robot of tests/real_robots/catalogue.py whose package is installed stands on a floor, pressed into it by
+Each robot of testbed/robot_catalogue.py whose package is installed stands on a floor, pressed into it by
 1 mm where its base floats, and moves for a quarter of a second by MuJoCo. From there:
 
 * *acceleration*: (qvel+ - qvel)/h of one step against `mj_step` (tolerance 0, no warm start), largest
@@ -25,8 +25,8 @@ import numpy as np
 
 from revolute.contract.errors import DivergedError, ModelError
 from revolute_engine import Engine, Model, check_gradient
-from tests.real_robots.catalogue import ROBOTS, Robot
-from tests.real_robots.gradients import standing_start
+from testbed.robot_catalogue import ROBOTS, Robot
+from testbed.robot_starts import standing_start
 
 from .differences import Array
 

@@ -21,7 +21,7 @@ from collections import Counter
 import numpy as np
 
 import revolute
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from . import verdict
 

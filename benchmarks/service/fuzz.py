@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from . import message_fuzzing, openapi_fuzzing, verdict
 from .incidents import incidents

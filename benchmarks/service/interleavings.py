@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.server.test_interleavings import Interleavings
+from testbed.interleavings import Interleavings
 
 from . import verdict
 

@@ -25,8 +25,8 @@ import numpy as np
 import revolute
 from revolute.contract.errors import NotFoundError, RevoluteError, UnavailableError
 from revolute_engine import Engine, load_model
-from tests.server.conftest import CART
-from tests.server.processes import running_server
+from testbed.cart import CART
+from testbed.server_process import running_server
 
 from . import verdict
 

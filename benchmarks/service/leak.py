@@ -21,8 +21,8 @@ import revolute
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_grpc
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 from . import verdict
 from .gauges import Gauges

@@ -14,10 +14,10 @@ from revolute.contract.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute.contract.verbs import VERBS
 from revolute.simulator import Simulator
 from revolute_server.in_process import LocalTransport
+from testbed.cart import CART
+from testbed.server_process import ServerProcess
+from testbed.wire import GrpcWire
 from tests.client.transports.test_grpc import serving
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess
-from tests.server.wire import GrpcWire
 
 
 @pytest.mark.parametrize(

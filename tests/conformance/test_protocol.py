@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from testbed.wire import GrpcWire, HttpWire, numbers
 from tests.conformance.conftest import Wire
-from tests.server.wire import GrpcWire, HttpWire, numbers
 
 H = 1e-3
 CART = """<mujoco model="cart">

@@ -13,9 +13,9 @@ from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.npz import pack_npz, unpack_npz
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
+from testbed.wire import GrpcWire, HttpWire, numbers
 from tests.conformance.conftest import Wire
 from tests.conformance.test_protocol import CART, TOLERANCE, H
-from tests.server.wire import GrpcWire, HttpWire, numbers
 
 STEPS, SEGMENT = 25, 10
 

@@ -19,10 +19,9 @@ from benchmarks.service.drain import drain_once
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 
 @pytest.mark.parametrize("seed", range(4))

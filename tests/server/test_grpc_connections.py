@@ -24,9 +24,8 @@ from revolute.contract.errors import DeadlineError
 from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
 from revolute_server.access.connections import Connections, most_connections
 from revolute_server.settings import Settings
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"

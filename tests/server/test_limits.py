@@ -15,10 +15,9 @@ from revolute.contract.codec.npz import pack_npz
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.errors import ArgumentError, LimitError
 from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
-
-from .conftest import CART
-from .processes import running_server
-from .wire import GrpcWire, HttpWire, problem_of
+from testbed.cart import CART
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire, HttpWire, problem_of
 
 FLAGS = (
     # what is kept elsewhere takes no memory

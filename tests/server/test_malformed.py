@@ -15,9 +15,8 @@ from revolute.contract.codec.npz import pack_npz
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute.contract.verbs import VERBS
-
-from .processes import ServerProcess
-from .wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name
+from testbed.server_process import ServerProcess
+from testbed.wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name
 
 SEED = 4
 TRIES = 150

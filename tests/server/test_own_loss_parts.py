@@ -12,8 +12,7 @@ import pytest
 
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
 from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
-
-from .processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 STEPS = 7
 

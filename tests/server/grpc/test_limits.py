@@ -24,10 +24,9 @@ from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute_server.compute.memory_budget import MemoryBudget
 from revolute_server.grpc.messages import ReceivedPart, receive
 from revolute_server.settings import Settings
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 MEMORY = 64 * 1024**2
 SERVICE = "/revolute.v1.TrajectoryService"
