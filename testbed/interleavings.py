@@ -74,7 +74,7 @@ class Interleavings(RuleBasedStateMachine):
         return kept[0]
 
     @rule(identifier=gone)
-    def what_is_deleted_stays_so(self, identifier: str) -> None:
+    def deleted_stays_deleted(self, identifier: str) -> None:
         try:
             self._run(self.verbs.backward(identifier, {"qpos_bar": np.zeros((2, 1))}))
         except NotFoundError:
@@ -114,7 +114,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        """The file is left open and as it is; nobody says goodbye."""
+        """Leave the file open, without an orderly end."""
         self.killed.append(self.service)
         self.service = self._open()
 

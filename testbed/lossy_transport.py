@@ -72,7 +72,7 @@ def mutate_with_losses(
         count: number of mutations.
         share: share of lost calls.
         seed: of choices and losses.
-        seconds: after which nothing is changed any more.
+        seconds: time after which nothing more is changed.
     """
     end = time.monotonic() + seconds
     dice = random.Random(seed)

@@ -27,7 +27,7 @@ class ServerProcess:
 
     Attributes:
         grpc: address as `revolute.connect` takes it.
-        http: likewise.
+        http: the same over HTTP.
         process: the process.
         log: file with what it printed.
         addresses: all addresses, as the port file has them.

@@ -74,7 +74,7 @@ class Relay:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._listener.close()
 
 

@@ -4,7 +4,7 @@
 
 Of each scene of testbed/aligned_scenes.py: how far backward and forward derivative are apart,
 whether the derivative of a step is that of a state beside it, and what `check_gradient` says of three steps.
-Prints the scenes of which one of these is wrong, and counts.
+Prints the scenes where one of these is wrong, and counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _examine(engine: Engine, drawn: Aligned, seed: int, options: dict[str, Any]) -> tuple[list[str], str]:
-    """Return the verdicts, and what is unsound."""
+    """Return the verdicts, and what is wrong with the derivatives."""
     model = load(drawn, **options)
     if model.nv == 0:
         return [], ""

@@ -33,9 +33,9 @@ from .differences import Array
 CONES = ("pyramidal", "elliptic")
 INPUTS = ("qpos", "qvel", "ctrl", "body_mass", "geom_friction")
 LEAST = 1.0
-"""Acceleration below which errors are absolute: what lies still has rounding only."""
+"""Acceleration below which errors are absolute: bodies at rest have rounding errors only."""
 SECONDS = 600
-"""Processor time after which a robot is given up."""
+"""Processor time after which the run of a robot is stopped."""
 
 
 def _load(robot: Robot, **options: str) -> Model:

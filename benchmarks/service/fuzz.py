@@ -4,7 +4,7 @@
 
 Starts servers of its own on loopback, and exits with 1 if one crashed or answered with a fault, whose stack
 from the server's log is among the results. Every ten thousand messages have a seed of their own, so that a
-run can be split, gone on with where it was stopped, and a fault be found again: the results have the next
+run can be split, continued where it was stopped, and a fault be found again: the results have the next
 seed.
 """
 

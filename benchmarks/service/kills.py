@@ -204,7 +204,7 @@ def kill_often(
         seed: of the moments and of what clients ask.
         clients: that work at a time.
         all_every: kills after which all that is kept is read back and deleted.
-        seconds: after which no server is killed any more.
+        seconds: time after which no server is killed.
     """
     dice, report, end = random.Random(seed), Report(), time.monotonic() + seconds
     kept: dict[str, Kept] = {}

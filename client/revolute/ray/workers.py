@@ -1,4 +1,4 @@
-"""The workers of a pool: who computes what, and what happens when one of them dies or does not answer."""
+"""The workers of a pool: how work is assigned, and what happens when a worker dies or does not answer."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Workers:
         return Place(number, self._generations[number])
 
     def is_current(self, place: Place) -> bool:
-        """Tell whether a worker was not replaced."""
+        """Tell whether a worker is still the one at its place, not a replacement."""
         return self._generations[place.number] == place.generation
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class Workers:
             self._generations[place.number] += 1
 
     def forget(self, keys: Mapping[int, Sequence[str]]) -> None:
-        """Let workers delete trajectories, by the worker's number; nobody waits for it."""
+        """Let workers delete trajectories, by the worker's number, without waiting for them."""
         for number, names in keys.items():
             self._actors[number].forget.remote(list(names))
 

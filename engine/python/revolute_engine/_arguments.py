@@ -2,7 +2,7 @@
 
 The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
 Nothing is guessed from sizes. All environments of a batch share a state without a batch axis. A batch axis of
-length 1 repeats, also that of ctrl where a state has a longer one.
+length 1 repeats, including that of ctrl if a state has a longer one.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Engine:
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu].
             steps: number of steps, from 0.
-            inputs: of `STEP_INPUTS` by name, constant: [batch, size], or [size] for all environments.
+            inputs: inputs of `STEP_INPUTS` by name, constant: [batch, size], or [size] for all environments.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -581,7 +581,7 @@ class Engine:
             qvel: velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu], or [nu] for a single environment.
             params: model parameters by name, as in `rollout`.
-            inputs: of `STEP_INPUTS` by name, with the leading axes of ctrl, or without for all.
+            inputs: inputs of `STEP_INPUTS` by name, with the leading axes of ctrl, or without for all.
             cancel: token whose `cancel()` stops the call.
 
         Returns:
@@ -644,8 +644,8 @@ class Engine:
                 need them.
             time: time in s for clocks, a number or one per time; None for zero.
             params: model parameters by name, as in `rollout`.
-            inputs: of `STEP_INPUTS` by name, with the leading axes of qpos, or without for all.
-            diverged: whether states may be NaN; what is measured there is NaN.
+            inputs: inputs of `STEP_INPUTS` by name, with the leading axes of qpos, or without for all.
+            diverged: whether states may be NaN; their measured quantities are NaN.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.

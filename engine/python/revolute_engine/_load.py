@@ -168,7 +168,7 @@ class _Given:
     """What the user gave as source.
 
     Attributes:
-        label: what messages call it.
+        label: its name in messages.
         name: the model's name, empty when only the text can say.
         data: URDF or MJCF text.
         finder: where files that the text names are looked up.

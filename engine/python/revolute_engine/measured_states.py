@@ -1,4 +1,4 @@
-"""Shapes and checks of what is measured at states: inputs, names of quantities, results and cotangents."""
+"""Shapes and checks for measuring at states: inputs, names of quantities, results and cotangents."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ def _inputs(
 
 
 class Quantity(NamedTuple):
-    """One quantity that was asked for.
+    """A requested quantity.
 
     Attributes:
-        probes: what the engine measures.
+        probes: the probes that measure it.
         shape: axes of the result after those of the states.
     """
 

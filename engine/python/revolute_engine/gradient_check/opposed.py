@@ -42,7 +42,7 @@ _SCATTER = 100
 """Largest distance of two derivatives that counts as rounding, relative to the scatter."""
 
 _SMALL = 1e-6
-"""Largest distance of two derivatives of which only one scatters, relative to the sum of their terms."""
+"""Largest distance between two derivatives if only one scatters, relative to the sum of their terms."""
 
 _MOST_STEPS = 400
 """Largest number of steps to check; more are sampled evenly."""

@@ -4,7 +4,7 @@
 // decides, among the six face normals and the nine cross products of edges. A cross product wins only when it is larger than
 // every face's by more than 1e-6 of itself, and not when it is nearly that face's normal and hardly larger.  (1)
 //   face:  the face of the other box that is turned most against it, clipped by the four sides of the reference face; every
-//          corner of what remains, at height z over the reference face, is a point:
+//          corner of the rest, at height z over the reference face, is a point:
 //            gap = z,  point half-way down to the face,  normal the face's                    (2)
 //   edges: the nearest points w_a, w_b of the two edges, each kept within its edge:
 //            gap = (w_b - w_a).n,  point = (w_a + w_b)/2                                      (3)

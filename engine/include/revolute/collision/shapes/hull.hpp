@@ -50,7 +50,7 @@ struct HullShape {
     element.point = start;
   }
 
-  // In the link's frame: what decides whether a face is worth a visit.
+  // Data, in the link's frame, that decide whether a face is worth a visit.
   struct FaceSearch {
     const ConvexShape& shape;
     const FaceRivals& rivals;

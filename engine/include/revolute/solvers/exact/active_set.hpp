@@ -218,8 +218,8 @@ struct ActiveSet : IslandRows {
 
   // --- derivatives at the solution ---------------------------------------------------------------------------------------
 
-  // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is taken out again: corrections end
-  // when what is left no longer falls, because without softness the rows of an aligned face may contradict each other.
+  // Solves K y = y or K' y = y in place. Where K has an answer, the effect of the softness is removed: corrections end
+  // when the residual no longer falls, because without softness the rows of an aligned face may contradict each other.
   template <class Solve>
   void refine(double* y, bool transposed, const Solve& solve) {
     std::copy(y, y + n, next);

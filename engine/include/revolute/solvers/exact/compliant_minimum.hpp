@@ -12,7 +12,7 @@
 
 namespace revolute {
 
-// What is left of (1) and of the radii, relative to the largest entry of b.
+// Residual of (1) and of the radii, relative to the largest entry of b.
 constexpr double compliant_tolerance = 1e-8;
 // Steps for the impulses and for the radii; after some of them only a share of a radius's change is taken.
 constexpr int impulse_steps = 100, radius_steps = 200, whole_radius_steps = 8;
@@ -142,7 +142,7 @@ struct CompliantMinimum : Compliance {
     }
     return left;
   }
-  // Fills x with the solution of the rows of A + R; if there is none within reach, returns false and restores x.
+  // Fills x with the solution of the rows of A + R; if it finds none, returns false and restores x.
   bool minimize() {
     std::copy(x, x + n, sweeps.start);
     const double tolerance = compliant_tolerance * right_size();
