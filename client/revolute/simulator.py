@@ -406,8 +406,8 @@ class Simulator(Unpicklable):
             gradient: how to differentiate, as for `Trajectory.backward`.
             clip: bound of the cotangents, as for `Trajectory.backward`.
             on_diverged: "raise": the value of an environment that diverged is NaN, and it is an error if all
-                diverged. "inf", for line searches: the value is infinite, even if only the loss overflows, and
-                no error is raised; the gradient is NaN there.
+                diverged. "inf", for line searches: the value is infinite, even if only the loss overflows,
+                and no error is raised; the gradient is NaN there.
 
         Returns:
             The loss and its gradient. The loss is [batch], a float without the batch axis, or the value that

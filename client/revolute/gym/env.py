@@ -192,7 +192,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._ended = self._ended & ~mask
 
     def _add_finals(self, infos: Info, ended: np.ndarray) -> None:
-        """Add the last observations and infos of episodes that ended, as Gymnasium's vector environments do."""
+        """Add the last observations and infos of episodes that ended, as Gymnasium's VectorEnvs do."""
         observation = self._episodes.observation
         finals = np.full(self.num_envs, None, dtype=object)
         for number in np.flatnonzero(ended):

@@ -66,7 +66,7 @@ class Parameter:
         text: what it is, in one line.
         at_least_zero: negative entries are refused.
         at_most: largest entry.
-        positive: what entries that are positive in the model must stay, for messages; empty for no such bound.
+        positive: if given, entries that are positive in the model must stay positive; their text in messages.
         contact_model: the only contact model that reads it, None for all.
         columns: names of the entries of its second axis.
         array: name of the model's array with its own value, when it is another one.

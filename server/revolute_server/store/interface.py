@@ -26,7 +26,7 @@ from ..settings import format_bytes
 MODEL, SESSION, TRAJECTORY, REQUEST, TOMBSTONE = "model", "session", "trajectory", "request", "tombstone"
 
 COUNTED = (MODEL, SESSION, TRAJECTORY)
-"""Kinds with limits: a new record beyond a limit is refused. Of other kinds, the oldest records are deleted."""
+"""Kinds with limits: a new record beyond a limit is refused. Of others, the oldest records are deleted."""
 
 Payload = tuple[Any, ...]
 """Consecutive buffers of a payload; see `codec`."""
