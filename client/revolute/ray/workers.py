@@ -27,7 +27,7 @@ _START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Place:
-    """A worker by its number, and how often the worker of this number was replaced before."""
+    """A worker: its number, and how often the worker with this number was replaced."""
 
     number: int
     generation: int
@@ -114,10 +114,10 @@ class Workers:
         of the worker that finished it.
 
         Returns:
-            For each job the result, and the worker that has computed it.
+            For each job the result, and the worker that computed it.
 
         Raises:
-            UnavailableError: the workers of a job died again and again.
+            UnavailableError: the workers of a job died repeatedly.
         """
         return _Run(self, jobs, self._patience).finish()
 

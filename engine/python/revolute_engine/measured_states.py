@@ -51,21 +51,7 @@ def check_states(
     *,
     diverged: bool = False,
 ) -> States:
-    """Check states to measure at.
-
-    Args:
-        model: the model.
-        qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
-        qvel: velocities with the same leading axes, or [nv] for all; None for zero.
-        ctrl: controls with the same leading axes, or [nu] for all; None if nothing needs them.
-        time: time in s, a number or one per time; None for zero.
-        params: parameters by name; a leading batch axis gives each environment its own.
-        inputs: of `STEP_INPUTS` by name, with the same leading axes, or without for all.
-        diverged: whether states may be NaN.
-
-    Raises:
-        ArgumentError: a shape, a number or a name is wrong.
-    """
+    """Check states to measure at; arguments and errors are those of `Engine.states_to_measure`."""
     positions = as_float64("qpos", qpos)
     if positions.ndim not in (1, 2, 3) or positions.shape[-1] != model.nq or not positions.size:
         raise ArgumentError.expected(

@@ -341,7 +341,7 @@ async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
 async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None = None) -> None:
     """Delete old records of a kind beyond a number or a number of bytes; None for no limit.
 
-    The oldest records go of the clients who have more than an equal share of the limit, so that no client can
+    Clients with more than an equal share of the limit lose their oldest records, so that no client can
     displace the records of others. The summary of a record names its client.
     """
     after = 0
