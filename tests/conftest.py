@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 TRANSPORTS = ("in-process", "grpc", "http")
 RAY_ATTEMPTS = 4

@@ -22,8 +22,8 @@ import grpc
 import numpy as np
 
 import revolute
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 from ..laikago import POSE, START, TIMESTEP
 from ..script import Effort, script

@@ -16,7 +16,7 @@ import torch
 import revolute
 import revolute.gym
 import revolute.torch
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 SCRIPTS = Path(__file__).parents[2] / "examples/rl"
 sys.path.insert(0, str(SCRIPTS))

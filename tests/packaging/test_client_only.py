@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import revolute
+from testbed.server_process import ServerProcess
 from tests.packaging.client_job import job
 from tests.robots import LAIKAGO_HEIGHT, gymnasium_ant, laikago_urdf
-from tests.server.processes import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORT_SECONDS = 0.5

@@ -2,7 +2,7 @@
 
 The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
 Nothing is guessed from sizes. All environments of a batch share a state without a batch axis. A batch axis of
-length 1 repeats, also that of ctrl where a state has a longer one.
+length 1 repeats, including that of ctrl if a state has a longer one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._controllers import NativeController, bind
 from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
-from .parameters import check_finite, check_params
+from .parameters import check_finite, check_params, parameter_rows
 
 _MIN_QUATERNION = 1e-8
 QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)
@@ -59,6 +59,13 @@ class Problem(NamedTuple):
         """Number of steps T."""
         return self.ctrl.shape[1] * self.control.hold
 
+    def native_inputs(
+        self,
+    ) -> tuple[Float64Array, Float64Array, Float64Array, int, NativeController, dict[str, Float64Array]]:
+        """Return the inputs as the compiled engine takes them."""
+        rows = parameter_rows(self.params)
+        return self.qpos, self.qvel, self.ctrl, self.control.hold, self.controller, rows
+
 
 def check_rollout(
     model: Model,
@@ -66,9 +73,9 @@ def check_rollout(
     qvel: Any,
     ctrl: Any,
     params: Mapping[str, Any] | None,
-    *,
     control: Control = PLAIN,
     checkpoints: Checkpoints = EVERY,
+    *,
     all_states: bool = False,
     copy_ctrl: bool = True,
     copy_states: bool = True,

@@ -91,7 +91,7 @@ class EnvironmentServicer:
             agent.close()
 
     async def _answer(self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str) -> bytes:
-        """Answer one request; an error is an answer, too, and the stream goes on."""
+        """Answer one request; an error is an answer too, and the stream continues."""
         response = pb.EnvironmentResponse()
         with self._calls.open("dm_env_rpc", metadata, host=host) as call:
             try:

@@ -14,8 +14,8 @@ import pytest
 import revolute.gym
 from revolute.ray import register_envs
 from revolute.ray.environments import create
+from testbed.server_process import running_server
 from tests.server.observe.test_metrics import sample, scrape
-from tests.server.processes import running_server
 
 pytest.importorskip("ray.rllib", reason="RLlib is not installed", exc_type=ImportError)
 
