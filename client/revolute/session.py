@@ -75,7 +75,12 @@ class State:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in _STATE_FIELDS if name in document})
+        state = cls.__new__(cls)
+        # the constructor of a frozen class sets its fields one by one, which takes a fifth of GetState in process
+        fields = vars(state)
+        fields["measured"] = {}
+        fields.update({name: document[name] for name in _STATE_FIELDS if name in document})
+        return state
 
 
 _STATE_FIELDS = tuple(State.__dataclass_fields__)
