@@ -76,14 +76,9 @@ class State:
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
         state = cls.__new__(cls)
-        # the constructor of a frozen class sets its fields one by one, which takes a fifth of GetState in process
-        fields = vars(state)
-        fields["measured"] = {}
-        fields.update({name: document[name] for name in _STATE_FIELDS if name in document})
+        # the constructor of a frozen class sets its fields one by one: a third of GetState in process
+        vars(state).update({"measured": {}, **document})
         return state
-
-
-_STATE_FIELDS = tuple(State.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
