@@ -23,6 +23,9 @@ _CONTROLS = 2**20
 _HELD = 2**30
 """Largest number of steps that a rollout holds a control for."""
 
+_FEW = 1024
+"""So many environments fit into memory; the engine checks whether more do."""
+
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
 
@@ -90,7 +93,7 @@ def start_state(
     Raises:
         ArgumentError: the state does not fit the model.
     """
-    if qpos is None and qvel is None:
+    if qpos is None and qvel is None and batch <= _FEW:
         # the model's own state needs no check
         start = _rows(model.qpos0, batch), _rows(model.qvel0, batch)
     else:
