@@ -75,10 +75,10 @@ class State:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in _STATE_FIELDS if name in document})
-
-
-_STATE_FIELDS = tuple(State.__dataclass_fields__)
+        state = cls.__new__(cls)
+        # the constructor of a frozen class sets its fields one by one: a third of GetState in process
+        vars(state).update({"measured": {}, **document})
+        return state
 
 
 @dataclass(frozen=True)

@@ -171,9 +171,10 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         problem = check_step(model, qpos, qvel, ctrl, None)
-        held = {
-            name: rows[:, None] for name, rows in step_inputs(model, inputs, len(problem.ctrl), True).items()
-        }
+        held = {}
+        if inputs:
+            checked = step_inputs(model, inputs, len(problem.ctrl), True)
+            held = {name: rows[:, None] for name, rows in checked.items()}
         found = native.advance(
             model.native, problem.qpos, problem.qvel, problem.ctrl, steps, held, self.threads, cancel
         )
