@@ -25,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files of slow tests, so that no worker still has one when the others are done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[ServerProcess]:
     """Return a server with default settings, in a process of its own on free loopback ports."""
