@@ -1,4 +1,4 @@
-# make demo | test | lint | docs | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
+# make demo | test | images | lint | docs | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
 # and make; all else comes from PyPI into .venv.  ISAS=v4 builds and tests one instruction set only; PYTHON=python3.12
 # chooses the interpreter.
 
@@ -26,9 +26,9 @@ demo: build $(STAMPS)/demo
 
 test: test-engine test-python test-isas
 
-# the C++ tests, in the build folder of the modules, whose objects they share
+# the C++ tests, in the build folder of the modules, whose objects they share; compiling leaves the cores to what runs beside it
 test-engine: build
-	$(BIN)/cmake --build build/cp* --target engine_tests
+	nice $(BIN)/cmake --build build/cp* --target engine_tests
 	$(BIN)/ctest --test-dir build/cp* --output-on-failure -j 2
 
 # threads of numpy and torch spin while they wait, on cores that other tests need
