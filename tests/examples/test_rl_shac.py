@@ -222,6 +222,7 @@ def test_a_policy_does_in_mujoco_what_it_does_here(in_process: revolute.Simulato
     assert there.std() > 0.2
 
 
+@pytest.mark.slow
 def test_ppo_trains_and_resumes(tmp_path: Path) -> None:
     options = ("--out", str(tmp_path), "--batch", "2", "--evaluate-every", "100")
     for steps, more in ((1024, ()), (1536, ("--resume",))):
