@@ -19,8 +19,20 @@
 #define REVOLUTE_HD
 #endif
 #define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noinline))
+#define REVOLUTE_INLINE __attribute__((always_inline)) inline
+#define REVOLUTE_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace revolute {
+
+// Calls visit(i) for i = Begin ... End - 1, each a constant to the compiler from its first pass on. Numbers of an array that is
+// visited with inlined functions alone stay in registers, which loops unrolled by a pragma do not ensure.
+template <int Begin, int End, class Visit>
+REVOLUTE_HD REVOLUTE_INLINE void unrolled(const Visit& visit) {
+  if constexpr (Begin < End) {
+    visit(Begin);
+    unrolled<Begin + 1, End>(visit);
+  }
+}
 
 template <int W>
 struct Mask;

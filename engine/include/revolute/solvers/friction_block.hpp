@@ -202,17 +202,29 @@ REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& norma
   sigma_out = select(slides, sigma, sigma_out);
 }
 
+// Updates a block that slides in no environment: fills x+ in `next`, and sigma. Returns false if the block slides somewhere.
+template <int N, class Real>
+REVOLUTE_HD REVOLUTE_INLINE bool project_unless_sliding(const FrictionBlock<Real>& block, const Real& normal,
+                                                        const Real* z, Real* next, Real& sigma) {
+  const Real radius = block.template radius<N>(normal);
+  const auto sticks = less(block_reach<N>(block, z), radius * radius);
+  if (all(sticks)) {  // no mask between z and x+
+    sigma = Real(block_sticks);
+    unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { next[i] = z[i]; });
+    return true;
+  }
+  sigma = select(sticks, Real(block_sticks), Real(block_is_open));
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { next[i] = select(sticks, z[i], Real(0)); });
+  return !any((!sticks) & less(Real(0), normal));
+}
 // Updates a block: fills x+ in `next`, and e and sigma if it slides.
 template <int N, class Real>
 REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
                                       Real* next, Real* e, Real& sigma) {
-  const Real radius = block.template radius<N>(normal);
-  const auto sticks = less(block_reach<N>(block, z), radius * radius);
-  const auto slides = (!sticks) & less(Real(0), normal);
-  sigma = select(sticks, Real(block_sticks), Real(block_is_open));
-  for (int i = 0; i < N; ++i) next[i] = select(sticks, z[i], Real(0));
-  if (!any(slides)) return;
+  if (project_unless_sliding<N>(block, normal, z, next, sigma)) return;
+  const auto slides = (!less(sigma, Real(0))) & less(Real(0), normal);
   slide<N>(block, normal, z, slides, e, sigma);
+  const Real radius = block.template radius<N>(normal);
   for (int i = 0; i < N; ++i) next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
 }
 

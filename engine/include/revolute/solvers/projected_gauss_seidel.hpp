@@ -17,7 +17,7 @@
 // get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
 // The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
-// repeat the second to the bit, and the tape gets copies of it. One unchanged sweep is not enough: adding a zero can still
+// repeat the second to the bit, so the tape gets one copy of it for all of them. One unchanged sweep is not enough: adding a zero can still
 // turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are computed.
 //
 // Adjoint of the unconverged result: each update backwards, with g = x_b_bar, then x_b_bar = 0 (docs/adjoint.md section 4):
@@ -54,12 +54,15 @@ constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation 
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
+  int *sweeps,
+      *taped;  // at an island's first row: the numbers of sweeps that were computed, and that are on the tape
 
   // Takes all arrays but `scaled`, which grows with the current rows.
   void take(std::size_t capacity, int iterations, Arena& arena) {
     for (Real** array : {&x, &z, &start}) *array = arena.take<Real>(capacity);
     inverse = arena.take<Real>(capacity * most_friction_rows);
     for (Real** array : {&tape, &slides}) *array = arena.take<Real>(capacity * (iterations + 1));
+    for (int** array : {&sweeps, &taped}) *array = arena.take<int>(capacity);
   }
 };
 // Scratch of the adjoint: steps is laid out as the tape, start is [count].
@@ -136,93 +139,148 @@ struct ProjectBlock {
   }
 };
 
-// All sweeps over an island; `tape` and `slides` may be null. These are separate functions so that every number of an
-// unrolled island is a constant offset from one register: otherwise g++ 12 keeps a register or stack slot for each address.
+// (1) for the block of `size` rows from `begin` on, whose x+ is `next`.
 template <int Rows, class Real>
-REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_in, Real* tape,
-                             Real* slides) {
+REVOLUTE_HD REVOLUTE_INLINE void move_block(const Island<Real>& island, int begin, int size, const Real* next,
+                                            Real* x, Real* z, AllPositiveZero<Real>& changes) {
   const int count = Rows ? Rows : island.count;
-  const SolverRow* const rows = island.rows;
-  const Real *const bound = island.bound, *const scaled = island.scaled;
-  Real x_registers[Rows ? Rows : 1], z_registers[Rows ? Rows : 1];
-  Real *x = Rows ? x_registers : x_inout, *z = Rows ? z_registers : z_in;
-  for (int j = 0; j < count; ++j) {
-    x[j] = x_inout[j];
-    z[j] = z_in[j];
-    if (tape) tape[j] = x[j];
+  const auto move_row = [&](int c) REVOLUTE_INLINE_LAMBDA {
+    const int r = begin + c;
+    const Real back = x[r] - next[c];
+    const Real* const row = island.scaled + std::size_t(r) * count;
+    changes.add(back);
+    x[r] = next[c];
+    const auto move_other = [&](int j) REVOLUTE_INLINE_LAMBDA {
+      if (j < begin || j >= begin + size) z[j] = multiply_add(row[j], back, z[j]);
+    };
+    if constexpr (Rows > 0)
+      unrolled<0, Rows>(move_other);
+    else
+      for_coupled(island.rows[r], move_other);
+  };
+  if constexpr (Rows > 0)
+    unrolled<0, contact_rows - 1>([&](int c) REVOLUTE_INLINE_LAMBDA {
+      if (c < size) move_row(c);
+    });
+  else
+    for (int c = 0; c < size; ++c) move_row(c);
+}
+// x and z of an unrolled island.
+template <int Rows, class Real>
+struct UnrolledNumbers {
+  Real x[Rows ? Rows : 1], z[Rows ? Rows : 1];
+};
+template <int Rows, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void copy_numbers(const UnrolledNumbers<Rows, Real>& from,
+                                              UnrolledNumbers<Rows, Real>& to) {
+  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
+    to.x[j] = from.x[j];
+    to.z[j] = from.z[j];
+  });
+}
+// The update of a contact's two friction rows, from r on, if they slide in some environment; `slides` gets sigma and e. An
+// unrolled island calls it with its numbers in memory: registers do not outlive a call.
+template <int Rows, class Real>
+REVOLUTE_NOINLINE AllPositiveZero<Real> move_sliding(const Island<Real>& island, int r,
+                                                     UnrolledNumbers<Rows, Real>& now, Real* slides,
+                                                     AllPositiveZero<Real> changes) {
+  constexpr int size = contact_rows - 1;
+  Real next[size];
+  project_block<size>(island.block(r), now.x[r - 1], now.z + r, next, slides + 1, slides[0]);
+  move_block<Rows>(island, r, size, next, now.x, now.z, changes);
+  return changes;
+}
+
+// The update of a row that is a block alone.
+template <int Rows, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void update_row(const Island<Real>& island, RowKind kind, int r, Real* x, Real* z,
+                                            Real* tape, AllPositiveZero<Real>& changes) {
+  Real ignored(0);
+  const Real next = project(kind, island.bound[r], z[r], ignored);
+  move_block<Rows>(island, r, 1, &next, x, z, changes);
+  if (tape) tape[r] = next;
+}
+// One sweep over an unrolled island.
+template <int Rows, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void sweep_contacts(const Island<Real>& island, UnrolledNumbers<Rows, Real>& now,
+                                                Real* tape, Real* slides, AllPositiveZero<Real>& changes) {
+  unrolled<0, Rows / contact_rows>([&](int contact) REVOLUTE_INLINE_LAMBDA {
+    constexpr int size = contact_rows - 1;
+    const int n = contact_rows * contact, r = n + 1;
+    update_row<Rows>(island, RowKind::unilateral, n, now.x, now.z, tape, changes);
+    Real next[size], sigma, unkept[contact_rows];
+    if (project_unless_sliding<size>(island.block(r), now.x[n], now.z + r, next, sigma)) {
+      move_block<Rows>(island, r, size, next, now.x, now.z, changes);
+      if (tape) slides[n] = sigma;
+    } else {
+      UnrolledNumbers<Rows, Real> in_memory;
+      copy_numbers(now, in_memory);
+      changes = move_sliding<Rows>(island, r, in_memory, tape ? slides + n : unkept, changes);
+      copy_numbers(in_memory, now);
+    }
+    if (tape) unrolled<0, size>([&](int i) REVOLUTE_INLINE_LAMBDA { tape[r + i] = now.x[r + i]; });
+  });
+}
+// One sweep over any other island.
+template <class Real>
+REVOLUTE_HD void sweep_blocks(const Island<Real>& island, Real* x, Real* z, Real* tape, Real* slides,
+                              AllPositiveZero<Real>& changes) {
+  for (int r = 0, size; r < island.count; r += size) {
+    size = block_rows<0>(island.rows, island.count, r);
+    if (island.rows[r].kind != RowKind::friction) {
+      update_row<0>(island, island.rows[r].kind, r, x, z, tape, changes);
+      continue;
+    }
+    const int n = normal_of<0>(island.rows, r);
+    Real next[most_friction_rows], unkept[most_friction_rows], sigma;
+    dispatch_block<ProjectBlock>(size, island.block(r), x[n], z + r, next, tape ? slides + r : unkept, sigma);
+    move_block<0>(island, r, size, next, x, z, changes);
+    if (tape) slides[n] = sigma;
+    for (int i = r; tape && i < r + size; ++i) tape[i] = x[i];
   }
+}
+
+// All sweeps over an island; returns the number of those that were computed. `tape` and `slides` may be null. These are
+// separate functions so that every number of an unrolled island is a constant offset from one register: otherwise g++ 12 keeps
+// a register or stack slot for each address.
+template <int Rows, class Real>
+REVOLUTE_NOINLINE int sweep(const Island<Real>& island, Real* x, Real* z, Real* tape, Real* slides) {
+  const int count = Rows ? Rows : island.count;
+  UnrolledNumbers<Rows, Real> now;
+  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
+    now.x[j] = x[j];
+    now.z[j] = z[j];
+  });
+  for (int r = 0; tape && r < count; ++r) tape[r] = x[r];
   int sweep = 0;
   for (int quiet = 0; sweep < island.iterations && quiet < 2; ++sweep) {
     if (tape) {
       tape += count;
       slides += count;
     }
-    Real normal(0);
     AllPositiveZero<Real> changes;
-    const auto move = [&](int begin, int size, const Real* next) {  // (1)
-#pragma GCC unroll 16
-      for (int c = 0; c < size; ++c) {
-        const int r = begin + c;
-        const Real back = x[r] - next[c];
-        changes.add(back);
-        x[r] = next[c];
-        if (tape) tape[r] = next[c];
-        if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-          for (int j = 0; j < count; ++j)
-            if (j < begin || j >= begin + size) z[j] = multiply_add(scaled[r * count + j], back, z[j]);
-        } else {
-          const Real* const row = scaled + std::size_t(r) * count;
-          for_others(rows[r], begin, begin + size, [&](int j) { z[j] = multiply_add(row[j], back, z[j]); });
-        }
-      }
-    };
-    const auto update_row = [&](RowKind kind, int r) {
-      const Real next = project(kind, bound[r], z[r], normal);
-      move(r, 1, &next);
-    };
-    const auto update_friction = [&](int r, int size) {
-      Real next[most_friction_rows], e[most_friction_rows], sigma;
-      if (Rows)
-        project_block<contact_rows - 1>(island.block(r), normal, z + r, next, e, sigma);
-      else
-        dispatch_block<ProjectBlock>(size, island.block(r), normal, z + r, next, e, sigma);
-      move(r, size, next);
-      if (!tape) return;
-      slides[normal_of<Rows>(rows, r)] = sigma;
-      if (any(less(Real(0), sigma)))
-        for (int c = 0; c < size; ++c) slides[r + c] = e[c];
-    };
-    if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-      for (int n = 0; n < Rows; n += contact_rows) {
-        update_row(RowKind::unilateral, n);
-        update_friction(n + 1, contact_rows - 1);
-      }
-    } else {
-      for (int r = 0, size; r < count; r += size) {
-        size = block_rows<Rows>(rows, count, r);
-        if (rows[r].kind == RowKind::friction)
-          update_friction(r, size);
-        else
-          update_row(rows[r].kind, r);
-      }
-    }
+    if constexpr (Rows > 0)
+      sweep_contacts(island, now, tape, slides, changes);
+    else
+      sweep_blocks(island, x, z, tape, slides, changes);
     quiet = changes.holds() ? quiet + 1 : 0;
   }
-  for (; tape && sweep < island.iterations; ++sweep) {
-    for (int r = 0; r < count; ++r) {
-      tape[count + r] = x[r];
-      slides[count + r] = slides[r];
-    }
-    tape += count;
-    slides += count;
+  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
+    x[j] = now.x[j];
+    z[j] = now.z[j];
+  });
+  return sweep;
+}
+// The end of the tape if sweeps were left out: one more like the last, which stands for all of them. Returns the sweeps on the tape.
+template <class Real>
+REVOLUTE_HD int end_tape(const Island<Real>& island, int sweeps, Real* tape, Real* slides) {
+  if (sweeps == island.iterations) return sweeps;
+  const std::size_t last = std::size_t(sweeps) * island.count, next = last + island.count;
+  for (int r = 0; r < island.count; ++r) {
+    tape[next + r] = tape[last + r];
+    slides[next + r] = slides[last + r];
   }
-  if (Rows)
-    for (int j = 0; j < count; ++j) {
-      x_inout[j] = x[j];
-      z_in[j] = z[j];
-    }
+  return sweeps + 1;
 }
 
 // Calls Task<Rows>::run with the number of rows of an island to unroll, or with 0.
@@ -390,7 +448,9 @@ struct ForwardIsland {
           z[j] = multiply_add(island.scaled[std::size_t(r) * rows + j], -x[r], z[j]);
         });
     const std::size_t tape = tape_offset(problem, begin);
-    sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
+    ws.sweeps[begin] =
+        sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
+    if (record) ws.taped[begin] = end_tape(island, ws.sweeps[begin], ws.tape + tape, ws.slides + tape);
   }
 };
 
@@ -408,6 +468,7 @@ REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
                                              const SolverWorkspace<Real>& ws) {
   Real largest(0);
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end) {
+    if (ws.sweeps[begin] < problem.iterations) continue;  // the last sweep changed nothing
     const int count = problem.rows[begin].end - begin;
     const Island<Real> island = island_at(problem, ws, begin, count);
     const Real *const x = ws.x + begin, *const z = ws.z + begin;
