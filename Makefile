@@ -1,12 +1,12 @@
-# make demo | test | lint | docs | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
+# make demo | test | images | lint | docs | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
 # and make; all else comes from PyPI into .venv.  ISAS=v4 builds and tests one instruction set only; PYTHON=python3.12
 # chooses the interpreter.
 
 PYTHON ?= python3
 ISAS ?= auto
-# Three workers keep two cores busy, since tests of servers wait nearly half of their time. With worksteal a worker gets
+# Five workers keep two cores busy, since tests of servers wait most of their time. With worksteal a worker gets
 # neighbouring tests, so what the tests of a file share is set up once.
-PYTEST_ARGS ?= -n 3 --dist worksteal --durations=30
+PYTEST_ARGS ?= -n 5 --dist worksteal --durations=30
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ ISA_TESTS := $(addprefix tests/revolute_engine/test_,batch_equals_alone.py check
   convex_contacts.py dynamics.py gradients.py jacobian.py jvp.py native.py parameter_neighbours.py random_models.py)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
-.PHONY: demo test test-engine test-python test-isas lint docs bench instructions build format clean
+.PHONY: demo test test-engine test-python test-isas images lint docs bench instructions build format clean
 .DELETE_ON_ERROR:
 
 demo: build $(STAMPS)/demo
@@ -26,10 +26,13 @@ demo: build $(STAMPS)/demo
 
 test: test-engine test-python test-isas
 
-# the C++ tests, in the build folder of the modules, whose objects they share
+# the C++ tests, in the build folder of the modules, whose objects they share; compiling leaves the cores to what runs beside it
 test-engine: build
-	$(BIN)/cmake --build build/cp* --target engine_tests
+	nice $(BIN)/cmake --build build/cp* --target engine_tests
 	$(BIN)/ctest --test-dir build/cp* --output-on-failure -j 2
+
+# threads of numpy and torch spin while they wait, on cores that other tests need
+test-python test-isas: export OMP_NUM_THREADS = 1
 
 test-python: build $(STAMPS)/test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -41,6 +44,10 @@ test-isas: build $(STAMPS)/test
 	  echo "tests of the engine with instruction set $$isa"; \
 	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ISA_TESTS); \
 	done
+
+# docker/check.sh says where images cannot be built
+images: build
+	docker/check.sh
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 TRANSPORTS = ("in-process", "grpc", "http")
 RAY_ATTEMPTS = 4
@@ -23,6 +23,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--token", default=os.environ.get("REVOLUTE_TOKEN"), help="bearer token for --address")
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Return whether a test is marked as slow or uses Ray."""
+    return item.get_closest_marker("slow") is not None or "ray_cluster" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with files of slow tests, so that no worker still has one when the others are done.
+
+    Files that use Ray come with them, so that one worker starts the only cluster.
+    """
+    first = {item.path for item in items if is_slow(item)}
+    items.sort(key=lambda item: item.path not in first)
 
 
 @pytest.fixture(scope="session")

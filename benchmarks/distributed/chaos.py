@@ -30,7 +30,7 @@ from ray.exceptions import RayActorError
 
 import revolute
 from revolute.ray import RolloutPool
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("cartpole", "--out", "-", "--batch", "256", "--horizon", "32", "--critic-epochs", "2")

@@ -19,7 +19,7 @@ import ray
 import revolute
 from revolute.ray import RolloutPool
 from revolute.ray.workers import Job, Workers
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from ..script import Effort, script
 from ..service.closed_loops import ANTS, CONTROLS, HOLD, ant_calls
@@ -74,7 +74,7 @@ class Relay:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._listener.close()
 
 

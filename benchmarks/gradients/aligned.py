@@ -2,9 +2,9 @@
 
     python -m benchmarks.gradients.aligned [FIRST] [COUNT]
 
-Of each scene of tests/revolute_engine/aligned_scenes.py: how far backward and forward derivative are apart,
+Of each scene of testbed/aligned_scenes.py: how far backward and forward derivative are apart,
 whether the derivative of a step is that of a state beside it, and what `check_gradient` says of three steps.
-Prints the scenes of which one of these is wrong, and counts.
+Prints the scenes where one of these is wrong, and counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from revolute.contract.errors import DivergedError
 from revolute_engine import Engine, check_gradient
-from tests.revolute_engine.aligned_scenes import Aligned, judge, load, scene
+from testbed.aligned_scenes import Aligned, judge, load, scene
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "mujoco": {},
@@ -28,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _examine(engine: Engine, drawn: Aligned, seed: int, options: dict[str, Any]) -> tuple[list[str], str]:
-    """Return the verdicts, and what is unsound."""
+    """Return the verdicts, and what is wrong with the derivatives."""
     model = load(drawn, **options)
     if model.nv == 0:
         return [], ""

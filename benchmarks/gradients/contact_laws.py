@@ -14,9 +14,9 @@ import mujoco
 import numpy as np
 
 from revolute_engine import Engine, Model, Rollout, load_model
-from tests.cases.case_files import case_file, expected, with_option
-from tests.cases.final_state import final_gradient
-from tests.real_robots.catalogue import ROBOTS
+from testbed.case_files import case_file, expected, with_option
+from testbed.final_state import final_gradient
+from testbed.robot_catalogue import ROBOTS
 
 from .contact_scenes import SKID_STEER
 from .differences import Array

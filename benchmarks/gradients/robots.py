@@ -2,7 +2,7 @@
 
     python -m benchmarks.gradients.robots [PACKAGE or ROBOT ...]
 
-Each robot of tests/real_robots/catalogue.py whose package is installed stands on a floor, pressed into it by
+Each robot of testbed/robot_catalogue.py whose package is installed stands on a floor, pressed into it by
 1 mm where its base floats, and moves for a quarter of a second by MuJoCo. From there:
 
 * *acceleration*: (qvel+ - qvel)/h of one step against `mj_step` (tolerance 0, no warm start), largest
@@ -25,17 +25,17 @@ import numpy as np
 
 from revolute.contract.errors import DivergedError, ModelError
 from revolute_engine import Engine, Model, check_gradient
-from tests.real_robots.catalogue import ROBOTS, Robot
-from tests.real_robots.gradients import standing_start
+from testbed.robot_catalogue import ROBOTS, Robot
+from testbed.robot_starts import standing_start
 
 from .differences import Array
 
 CONES = ("pyramidal", "elliptic")
 INPUTS = ("qpos", "qvel", "ctrl", "body_mass", "geom_friction")
 LEAST = 1.0
-"""Acceleration below which errors are absolute: what lies still has rounding only."""
+"""Acceleration below which errors are absolute: bodies at rest have rounding errors only."""
 SECONDS = 600
-"""Processor time after which a robot is given up."""
+"""Processor time after which the run of a robot is stopped."""
 
 
 def _load(robot: Robot, **options: str) -> Model:

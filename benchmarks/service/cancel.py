@@ -31,7 +31,7 @@ from revolute.contract.codec.npz import pack_npz
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import session_pb2, trajectory_pb2
 from revolute.contract.verbs import BY_RPC
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 from ..laikago import POSE, START
 from . import verdict

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import revolute
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from ..script import Effort, script
 from ..table import Table

@@ -21,7 +21,7 @@ from collections import Counter
 import numpy as np
 
 import revolute
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from . import verdict
 
@@ -42,7 +42,7 @@ class Round:
         answered: Step calls that clients got an answer to.
         logged: Step calls that the server says it answered.
         refused: clients whose last call was refused as draining.
-        gone: clients whose last call found no server any more.
+        gone: clients whose last call no longer found a server.
         failed: any other end, in words.
     """
 
@@ -70,7 +70,7 @@ class _Client(threading.Thread):
         self.running = threading.Event()
 
     def run(self) -> None:
-        # without retries, which would go on until the server is gone
+        # without retries, which would continue until the server is gone
         simulator = revolute.connect(self._address, retries=0)
         session = simulator.session(simulator.load_model(CART), batch=1)
         total = 0

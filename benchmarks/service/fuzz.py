@@ -4,7 +4,7 @@
 
 Starts servers of its own on loopback, and exits with 1 if one crashed or answered with a fault, whose stack
 from the server's log is among the results. Every ten thousand messages have a seed of their own, so that a
-run can be split, gone on with where it was stopped, and a fault be found again: the results have the next
+run can be split, continued where it was stopped, and a fault be found again: the results have the next
 seed.
 """
 
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 from . import message_fuzzing, openapi_fuzzing, verdict
 from .incidents import incidents

@@ -29,8 +29,8 @@ import grpc
 import httpx
 import numpy as np
 
-from tests.server.conftest import CART
-from tests.server.http2 import (
+from testbed.cart import CART
+from testbed.http2 import (
     CONTINUATION,
     END_HEADERS,
     HEADERS,
@@ -41,9 +41,9 @@ from tests.server.http2 import (
     fields,
     frame,
 )
-from tests.server.processes import ServerProcess, running_server
-from tests.server.token_files import write_tokens
-from tests.server.wire import GrpcWire
+from testbed.server_process import ServerProcess, running_server
+from testbed.token_files import write_tokens
+from testbed.wire import GrpcWire
 
 from . import verdict
 from .hostile_checks import CHECKS

@@ -19,11 +19,10 @@ import httpx
 import numpy as np
 
 from revolute.contract.errors import NotFoundError
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
-from tests.server.test_thread_limits import allow_no_more_threads
-from tests.server.token_files import write_tokens
-from tests.server.wire import GrpcWire, HttpWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, allow_no_more_threads, running_server
+from testbed.token_files import write_tokens
+from testbed.wire import GrpcWire, HttpWire
 
 READY_SECONDS, CALL_SECONDS = 2.0, 10.0
 """Seconds until a server knows that its store hangs, and until a call that needs the store fails."""

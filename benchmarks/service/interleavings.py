@@ -2,7 +2,7 @@
 
     python -m benchmarks.service.interleavings [--orders 10000] [--steps 20] [--seed 0] [--out orders.json]
 
-Every hundred orders have a seed of their own, so that a run can be split and gone on with.
+Every hundred orders have a seed of their own, so that a run can be split and continued.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.server.test_interleavings import Interleavings
+from testbed.interleavings import Interleavings
 
 from . import verdict
 

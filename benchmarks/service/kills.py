@@ -25,8 +25,8 @@ import numpy as np
 import revolute
 from revolute.contract.errors import NotFoundError, RevoluteError, UnavailableError
 from revolute_engine import Engine, load_model
-from tests.server.conftest import CART
-from tests.server.processes import running_server
+from testbed.cart import CART
+from testbed.server_process import running_server
 
 from . import verdict
 
@@ -204,7 +204,7 @@ def kill_often(
         seed: of the moments and of what clients ask.
         clients: that work at a time.
         all_every: kills after which all that is kept is read back and deleted.
-        seconds: after which no server is killed any more.
+        seconds: time after which no server is killed.
     """
     dice, report, end = random.Random(seed), Report(), time.monotonic() + seconds
     kept: dict[str, Kept] = {}

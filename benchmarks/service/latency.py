@@ -3,7 +3,8 @@
     python -m benchmarks.service.latency [--repeats 9] [--quick] [--out latency.json]
 
 One server on loopback, one blocking client, beside a bare grpc.aio echo and the engine in this process in
-the same run; calls are interleaved. What a long call costs beyond the physics depends on what is kept: the
+the same run; calls are interleaved. Small calls in this process are measured in processor time, which other
+programs disturb less. What a long call costs beyond the physics depends on what is kept: the
 table of overheads has rollouts of at least 10 ms, each kept in the default store (an SQLite file), in memory,
 and not at all (checkpoints "none"), with the processor time of both sides beside the wall clock.
 """
@@ -22,8 +23,8 @@ import grpc
 import numpy as np
 
 import revolute
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 from ..laikago import POSE, START, TIMESTEP
 from ..script import Effort, script
@@ -47,6 +48,9 @@ asyncio.run(main())
 """
 
 SMALL_CALLS = 400
+BLOCKS, IN_BLOCK = 100, 50
+"""Small calls in this process are timed in blocks, because one takes only microseconds."""
+
 SIZES = (0.8e6, 8e6, 80e6)
 """Bytes of an array that travels there and back."""
 
@@ -113,6 +117,54 @@ def small_calls(address: Mapping[str, str], effort: Effort) -> Table:
         for name, (median, late) in found.items():
             table.rows.append({"call": name, "median_ms": median, "p99_ms": late, "echoes": median / echoed})
     return table
+
+
+def calls_in_process(effort: Effort) -> Table:
+    """Measure the processor time of small calls in this process."""
+    table = Table(
+        "calls_in_process",
+        f"Small calls in this process, one environment and one thread; microseconds of processor time, the "
+        f"tenth percentile of blocks of {IN_BLOCK} calls.",
+        {"call": "call", "cartpole": "cart-pole", "laikago": "Laikago"},
+    )
+    taken: dict[str, Row] = {}
+    with revolute.connect(threads=1) as simulator:
+        for robot in ("cartpole", "laikago"):
+            model = simulator.load_model(robot)
+            for name, call in _small_calls(simulator, model).items():
+                blocks = [_processor_time(call, IN_BLOCK) for _ in range(effort.steps(BLOCKS))]
+                taken.setdefault(name, {"call": name})[robot] = 1e6 * float(np.quantile(blocks, 0.1))
+    table.rows += taken.values()
+    return table
+
+
+def _small_calls(
+    simulator: revolute.Simulator, model: revolute.ModelHandle
+) -> dict[str, Callable[[], object]]:
+    """Return calls by name that compute little."""
+    session, ctrl = simulator.session(model), np.zeros((10, model.nu))
+    start = model.qpos0, model.qvel0
+    trajectory = simulator.rollout(model, *start, ctrl)
+    bar = np.ones_like(trajectory.qpos)
+    loss = revolute.Term("qpos", target=np.zeros(model.nq))
+    return {
+        "Session.state": session.state,
+        "Session.step": lambda: session.step(ctrl[0]),
+        "Session.reset": session.reset,
+        "open and close a session": lambda: simulator.session(model).close(),
+        "rollout, 1 step": lambda: simulator.rollout(model, *start, ctrl[:1]),
+        "rollout, 10 steps": lambda: simulator.rollout(model, *start, ctrl),
+        "Trajectory.backward, 10 steps": lambda: trajectory.backward(bar),
+        "value_and_gradient, 10 steps": lambda: simulator.value_and_gradient(model, *start, ctrl, loss),
+    }
+
+
+def _processor_time(call: Callable[[], object], times: int) -> float:
+    """Return the processor time of one of several calls in seconds."""
+    began = time.process_time()
+    for _ in range(times):
+        call()
+    return (time.process_time() - began) / times
 
 
 def large_arrays(address: Mapping[str, str], effort: Effort) -> Table:
@@ -185,7 +237,7 @@ def processor_times(
 
 
 def measure(effort: Effort) -> list[Table]:
-    """Return the tables of small calls, large arrays and long rollouts."""
+    """Return the tables of small calls, small calls in process, large arrays and long rollouts."""
     costs = Table(
         "overhead",
         "Rollouts of one standing Laikago, all states returned, one engine thread; medians in milliseconds.",
@@ -205,7 +257,11 @@ def measure(effort: Effort) -> list[Table]:
         with running_server("--max-batch", "100000000", "--threads", "1", *flags) as server:
             if not tables:
                 address = {"grpc": server.grpc, "http": server.http}
-                tables = [small_calls(address, effort), large_arrays(address, effort)]
+                tables = [
+                    small_calls(address, effort),
+                    calls_in_process(effort),
+                    large_arrays(address, effort),
+                ]
             costs.rows += overhead(store, server, effort)
     return [*tables, costs]
 

@@ -20,9 +20,10 @@ import numpy as np
 import revolute
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
-from revolute.contract.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_grpc
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from revolute.contract.v1 import server_pb2, session_pb2
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.stubs import Stub
 
 from . import verdict
 from .gauges import Gauges
@@ -69,8 +70,8 @@ class _Client:
 
     def __init__(self, channel: Any, model_id: str, failed: dict[str, int]) -> None:
         self._failed = failed
-        self._server = server_pb2_grpc.ServerServiceStub(channel)
-        self._sessions = session_pb2_grpc.SessionServiceStub(channel)
+        self._server = Stub(server_pb2, channel)
+        self._sessions = Stub(session_pb2, channel)
         self._model_id = model_id
 
     async def small_call(self) -> None:

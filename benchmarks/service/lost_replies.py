@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 
-from tests.server.domain.test_request_ids import mutate_with_losses
-from tests.server.processes import running_server
+from testbed.lossy_transport import mutate_with_losses
+from testbed.server_process import running_server
 
 from . import verdict
 

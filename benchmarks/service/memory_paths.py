@@ -24,8 +24,8 @@ import numpy as np
 import revolute
 from revolute.contract.codec import buffers
 from revolute.transports import grpc, offered_memory
-from tests.server.conftest import CART
-from tests.server.processes import running_server
+from testbed.cart import CART
+from testbed.server_process import running_server
 
 from ..laikago import POSE, START, TIMESTEP
 from ..script import Effort, script

@@ -28,7 +28,7 @@ import revolute
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.v1 import trajectory_pb2
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 from ..laikago import POSE, START
 from . import verdict

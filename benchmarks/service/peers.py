@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.peers.environment import Environment
 from benchmarks.script import ROOT
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 PACKAGES = ("tesseract-core[runtime]>=1.15,<2", "umbridge>=1.2.10,<2")
 START_SECONDS = 60.0

@@ -23,7 +23,7 @@ from typing import Any
 import grpc
 import numpy as np
 
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 MIB = 1024**2
 

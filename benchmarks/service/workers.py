@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 from ..laikago import POSE, START, TIMESTEP
 from ..script import Effort, script

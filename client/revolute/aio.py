@@ -10,8 +10,8 @@
 
 The classes have the methods of `Simulator`, `Session`, `Trajectory` and `RolloutStream`, with the same
 arguments, results and errors, and are made from them. Each call runs in a thread of a pool, where it waits
-for the server or the engine without the GIL. A cancelled call goes on there, and its result is dropped. Loss
-functions and `progress` are called in these threads.
+for the server or the engine without the GIL. A cancelled call continues there, and its result is dropped.
+Loss functions and `progress` are called in these threads.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class AsyncTrajectory(_Async):
 
     @property
     def qvel(self) -> Any:
-        """Velocities at times 0 … T, likewise."""
+        """Velocities at times 0 … T, as `qpos`."""
         return self._state("qvel")
 
     def detach(self) -> str:

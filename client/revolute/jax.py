@@ -476,7 +476,7 @@ class _Rows:
 
     Attributes:
         trajectory: the trajectory of all rows of `vmap`.
-        first: handle of the first row; further rows count on.
+        first: handle of the first row; the other rows have the following numbers.
         rows: shape of the rows; () without `vmap`.
     """
 

@@ -55,7 +55,7 @@ class Kinematics(NamedArrays):
                 "mocap_pos", "mocap_quat", and names of parameters.
 
         Returns:
-            One array per name in `wrt`, with the leading axes of qpos, also if the input was given without
+            One array per name in `wrt`, with the leading axes of qpos, even if the input was given without
             them; of a parameter shaped like it and summed over the states.
 
         Raises:

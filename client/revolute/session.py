@@ -75,10 +75,10 @@ class State:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in _STATE_FIELDS if name in document})
-
-
-_STATE_FIELDS = tuple(State.__dataclass_fields__)
+        state = cls.__new__(cls)
+        # the constructor of a frozen class sets its fields one by one: a third of GetState in process
+        vars(state).update({"measured": {}, **document})
+        return state
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Session(Unpicklable):
             qvel: velocity, [batch, nv], or [nv] for all environments; None for the model's default.
             mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]; None for the model's.
             mocap_quat: their quaternions, [batch, nmocap, 4] or [nmocap, 4]; None for the model's.
-            where: [batch] booleans, the environments to reset; the others go on. None for all.
+            where: [batch] booleans, the environments to reset; the others continue. None for all.
 
         Returns:
             The new state.
@@ -202,7 +202,7 @@ class Session(Unpicklable):
             hold: steps that each row of `ctrl` acts for, and after which a controller acts again.
             feedback: linear feedback that is added to `ctrl`, as for `Simulator.rollout`: its arrays may have
                 a row for each `hold` steps, [T, …] or [batch, T, …].
-            policy: network whose output is added to `ctrl`, likewise; not beside `feedback`. Its
+            policy: network whose output is added to `ctrl`; not together with `feedback`. Its
                 "previous_ctrl" is `State.ctrl`. It may not observe a clock.
             qfrc_applied: generalized forces in these steps, [batch, nv], or [nv] for all environments; or
                 [batch, T, nv].
@@ -210,7 +210,7 @@ class Session(Unpicklable):
                 centre, [batch, nbody, 6] or [nbody, 6]; or [batch, T, nbody, 6].
             mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]; or
                 [batch, T, nmocap, 3]. They stay there in later steps. None leaves them where they are.
-            mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], likewise.
+            mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], as `mocap_pos`.
             sensors: True, or names of sensors of the file, to read in the new state with the controls that
                 acted last, as `sensors` does.
             measure: quantities to measure in the new state with the same call, such as "site_pos:hand", for

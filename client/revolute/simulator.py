@@ -87,7 +87,7 @@ class Simulator(Unpicklable):
 
         Raises:
             ArgumentError: an option has a wrong type or value.
-            ModelError: the file cannot be read or asks for what is not supported; names file and element.
+            ModelError: the file cannot be read or asks for an unsupported feature; names file and element.
             NotFoundError: there is no such file or built-in model.
         """
         checked = check_options(options)
@@ -182,8 +182,8 @@ class Simulator(Unpicklable):
             hold: steps that each row of `ctrl` acts for; the trajectory has as many steps as `ctrl` has rows,
                 times `hold`.
             feedback: linear feedback that is added to each row of `ctrl` at its first step.
-            policy: network whose output is added to each row of `ctrl` at its first step; not beside
-                `feedback`.
+            policy: network whose output is added to each row of `ctrl` at its first step; not
+                together with `feedback`.
             qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [T, nv] with
                 a row per row of `ctrl`, or [batch, T, nv]. An axis of length 1, and one that is left out,
                 repeats.
@@ -406,8 +406,8 @@ class Simulator(Unpicklable):
             gradient: how to differentiate, as for `Trajectory.backward`.
             clip: bound of the cotangents, as for `Trajectory.backward`.
             on_diverged: "raise": the value of an environment that diverged is NaN, and it is an error if all
-                diverged. "inf", for line searches: the value is infinite, also if the loss overflows, and no
-                error is raised; the gradient is NaN there.
+                diverged. "inf", for line searches: the value is infinite, even if only the loss overflows,
+                and no error is raised; the gradient is NaN there.
 
         Returns:
             The loss and its gradient. The loss is [batch], a float without the batch axis, or the value that

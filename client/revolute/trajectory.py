@@ -494,9 +494,9 @@ class Trajectory(Unpicklable):
             path: `.mp4` for a video, `.gif` for an animated picture, `.png` for a film strip.
             camera: a `revolute.render.Camera`, the name of a camera in the file, or "track" to follow the
                 first body that moves; None for a fixed view of the whole motion.
-            size: width and height of a picture in pixels; None for 640 x 480, of .gif 320 x 240, of each
-                picture of a film strip 240 x 240.
-            fps: pictures per second of a video; None for 30, of .gif 20.
+            size: width and height of a picture in pixels; by default 640 x 480, for .gif 320 x 240, for
+                each picture of a film strip 240 x 240.
+            fps: pictures per second of a video; by default 30, for .gif 20.
             speed: seconds of motion per second of video.
             frames: pictures of a film strip, evenly spaced in time.
             env: number of the environment in the batch.
@@ -564,7 +564,7 @@ class Trajectory(Unpicklable):
             self._link.call("DeleteTrajectory", {"trajectory_id": self.id})
 
     def detach(self) -> str:
-        """Keep the trajectory until `delete` is called, also after this object is gone.
+        """Keep the trajectory until `delete` is called, even after this object is gone.
 
         Returns:
             The id of the trajectory.

@@ -20,7 +20,7 @@ def warn_unsettled(
     """Warn if the solver did not settle in some environment.
 
     Args:
-        verb: what was called, for the text.
+        verb: name of the call, for the text.
         model: the model that was simulated.
         unsettled_step: first step that did not settle, or -1, [batch]; None if an old server does not tell.
         residual: largest violation that was left, m/s or rad/s, [batch].

@@ -482,22 +482,24 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
 constexpr py::ssize_t few_environments = 64;   // a batch up to this size is checked in one piece
 constexpr py::ssize_t many_numbers = 1 << 16;  // other Python threads should not wait for more
 
-bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                   double least, double most) {
+bool are_sound(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, int axes,
+               double least, double most) {
   const Model& m = model.model();
-  const bool batched = ctrl.ndim() == 2;
+  const bool batched = ctrl.ndim() == axes + 1;
   const py::ssize_t batch = batched ? ctrl.shape(0) : 1;
-  const auto sound = [&](const Array& values, int size) {
-    return values.ndim() == 1 + batched && values.shape(batched) == size && values.size() == batch * size &&
-           all_finite(values.data(), values.size());
+  const auto sound = [&](const Array& state, int size) {
+    return state.ndim() == 1 + batched && state.shape(batched) == size && state.size() == batch * size &&
+           all_finite(state.data(), state.size());
   };
-  return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-         sound(qvel, velocities(m)) && quaternions_within(m, qpos.data(), batch, least, most);
+  return (batched || ctrl.ndim() == axes) && batch > 0 && batch <= few_environments &&
+         ctrl.shape(ctrl.ndim() - 1) == m.nu && ctrl.size() <= many_numbers &&
+         all_finite(ctrl.data(), ctrl.size()) && sound(qpos, m.nq) && sound(qvel, velocities(m)) &&
+         quaternions_within(m, qpos.data(), batch, least, most);
 }
 
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                           double least, double most, int threads, const CancelToken* cancel) {
-  if (!is_sound_step(model, qpos, qvel, ctrl, least, most)) return py::bool_(false);
+  if (!are_sound(model, qpos, qvel, ctrl, 1, least, most)) return py::bool_(false);
   return jacobian_python(model, qpos, qvel, ctrl, py::none(), {}, threads, cancel);
 }
 
@@ -720,10 +722,11 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              py::arg("cancel").none(true),
              "Gradients by name of cotangents [K, B, n, size]: qpos [K, B, n, nq], tangent, qvel, ctrl, and "
              "parameters [K, B, m]; or None when cancelled.");
-  module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
-             py::arg("ctrl"), py::arg("least"), py::arg("most"),
-             "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an "
-             "axis in front, all finite, with every quaternion's squared length between the last two.");
+  module.def("are_sound", &are_sound, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
+             py::arg("axes"), py::arg("least"), py::arg("most"),
+             "Whether these are states and controls of one environment, [nq], [nv], and [nu] (one axis) or "
+             "[time, nu] (two), or of few, with an axis in front, not many and all finite, with every "
+             "quaternion's squared length between the last two.");
   module.def(
       "replayed_steps",
       [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {
@@ -775,5 +778,5 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.def("sound_jacobian", &sound_jacobian, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
              py::arg("ctrl"), py::arg("least"), py::arg("most"), py::arg("threads"),
              py::arg("cancel").none(true),
-             "jacobian() of what is_sound_step() finds sound; False for anything else.");
+             "jacobian() of what are_sound() finds sound, one axis; False for anything else.");
 }

@@ -78,7 +78,7 @@ struct ForwardRunner {
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
       if (arrays.unsettled_step) note_report(solver_report(model, workspace), arrays, slice, t);
-      if (arrays.held && !any(finite)) break;  // all NaN from here on, and nobody counts the steps
+      if (arrays.held && !any(finite)) break;  // all NaN from here on, and the steps are not counted
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);

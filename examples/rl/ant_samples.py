@@ -233,7 +233,7 @@ class Baseline:
             count = len(state["replay"]["rewards"])
             for name, value in state["replay"].items():
                 getattr(replay, name)[:count] = value.numpy()
-            # a replay that has become larger goes on behind the last row
+            # a replay that has become larger continues behind the last row
             grown = state["full"] and count < replay.buffer_size
             replay.pos, replay.full = (count, False) if grown else (state["pos"], state["full"])
 
@@ -242,7 +242,7 @@ _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones",
 
 
 def learner_of(args: argparse.Namespace, sim: revolute.Simulator, random: np.random.Generator) -> Any:
-    """Return what is trained."""
+    """Return the object to train."""
     if args.algorithm != "mbpo":
         return Baseline(args, random)
     settings = Settings(

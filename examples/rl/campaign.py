@@ -2,7 +2,7 @@
 
     python examples/rl/campaign.py --out /tmp/campaign chains ants
 
-A finished run is not repeated, and an interrupted one goes on. `campaign_tables.py` makes CSV, tables and
+A finished run is not repeated, and an interrupted one continues. `campaign_tables.py` makes CSV, tables and
 pictures of it.
 """
 

@@ -8,7 +8,7 @@
             run.log({"loss": learner.update()}, steps=2048)
 
 `--out DIR` gets TensorBoard's events, `progress.jsonl` with the same numbers, and `state.pt`: everything that
-`--resume` needs to go on with the same bits.
+`--resume` needs to continue with the same bits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def flags(description: str | None, *, steps: int) -> argparse.ArgumentParser:
         "--workers", type=int, help="workers on Ray that divide large batches; see docs/ray.md"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for logs, state and policy")
-    parser.add_argument("--resume", action="store_true", help="go on from the state in --out")
+    parser.add_argument("--resume", action="store_true", help="continue from the state in --out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=steps, help="environment steps after which it ends")
     parser.add_argument("--minutes", type=float, default=np.inf, help="wall time after which it ends")
@@ -91,13 +91,13 @@ class Run:
 
     Args:
         args: flags as of `flags`.
-        learner: what is trained.
+        learner: the object to train.
         random: the learner's generator, whose state is saved too.
 
     Attributes:
         steps: environment steps so far, over all resumed parts.
-        seconds: wall time so far, likewise.
-        processor_seconds: processor time so far of this process, likewise.
+        seconds: wall time so far.
+        processor_seconds: processor time of this process so far.
 
     Raises:
         FileNotFoundError: `--resume` without a state.
@@ -111,7 +111,7 @@ class Run:
         if args.resume:
             self._restore()
         elif self._file.exists():
-            raise FileExistsError(f"{self._file} exists; pass --resume to go on, or another --out")
+            raise FileExistsError(f"{self._file} exists; pass --resume to continue, or another --out")
         args.out.mkdir(parents=True, exist_ok=True)
         self._writer = SummaryWriter(str(args.out), purge_step=self.steps if args.resume else None)
         self._log = self._open_log(args.out / "progress.jsonl")

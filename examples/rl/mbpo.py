@@ -235,7 +235,7 @@ class MBPO:
 
     @torch.no_grad()
     def _imagine(self) -> None:
-        """Imagine rollouts from real states; one that ends goes on with another one's row."""
+        """Imagine rollouts from real states; one that ends continues with the row of another."""
         first, last, start, end = self.settings.horizon
         share = min(max((self.rounds - start) / (end - start), 0.0), 1.0)
         obs = self.real.sample(self.settings.imagined)["obs"]

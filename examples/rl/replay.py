@@ -53,5 +53,5 @@ class Replay:
         self._columns, self.size, self._next = {}, 0, 0
         if state["columns"]:
             self.add(state["columns"])
-            # a replay that has become larger goes on behind the last row
+            # a replay that has become larger continues behind the last row
             self._next = state["next"] if self.size == self._capacity else self.size

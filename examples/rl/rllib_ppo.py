@@ -4,7 +4,7 @@
     python examples/rl/rllib_ppo.py --address grpc://127.0.0.1:50051     # all workers use one server
 
 Needs `revolute[ray,gym]`, `ray[rllib]` and torch. Progress goes to TensorBoard (`--folder`), where the last
-checkpoint is, too: the same command with `--resume` goes on from there.
+checkpoint is, too: the same command with `--resume` continues from there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=4096, help="steps of an iteration")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=Path("runs/rllib_ppo"))
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --folder")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --folder")
     options = parser.parse_args()
     checkpoint = (options.folder / "checkpoint").absolute()
     ray.init(include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)

@@ -98,7 +98,7 @@ class Actor:
         self._observe = task.observe
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """Return what is trained."""
+        """Return the object to train."""
         return [*self.net.parameters(), self.log_sigma]
 
     def mlp(self) -> revolute.MLP:
@@ -124,7 +124,7 @@ class Window:
     Attributes:
         features: [B, T + 1, n].
         rewards: [B, T].
-        goes_on: whether the episode goes on after a step, [B, T].
+        goes_on: whether the episode continues after a step, [B, T].
         counts: whether the episode had not ended before a step, [B, T].
     """
 
@@ -172,7 +172,7 @@ def window_loss(
 def td_lambda(window: Window, values: torch.Tensor, discount: float, blend: float) -> torch.Tensor:
     """Return the targets of the critic, [B, T].
 
-    G_t = r_t + gamma g_t ((1 - lambda) V_t+1 + lambda G_t+1),  G_T = V_T,  g_t = 1 if the episode goes on.
+    G_t = r_t + gamma g_t ((1 - lambda) V_t+1 + lambda G_t+1),  G_T = V_T,  g_t = 1 if the episode continues.
 
     Args:
         window: the window.

@@ -61,7 +61,7 @@ class SmoothTask:
         observe: what the policy sees, as of `revolute.MLP`.
         features: the same numbers from qpos [..., nq] and qvel [..., nv], for the critic.
         reward: reward of a `Move`, [...].
-        healthy: whether an episode goes on, of qpos [..., nq] and qvel [..., nv].
+        healthy: whether an episode continues, of qpos [..., nq] and qvel [..., nv].
         start: draws a start, as of `revolute.gym.Task`.
         hold: steps that an action is held.
         episode: actions of an episode.

@@ -152,7 +152,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     arrays["params"] = dict(rollout.params) if with_ctrl else {}
     arrays["inputs"] = dict(rollout.control.inputs) if with_ctrl else {}
     if rollout.all_states is not None:
-        arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
+        arrays["qpos"], arrays["qvel"] = rollout.all_states
     return {
         "trajectory_id": kept.id,
         "model_id": kept.model.id,

@@ -37,9 +37,9 @@ class LocalTransport:
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> Document:
         """Carry out one verb; see `Transport.call`. `timeout` is ignored, because there is no network."""
-        request = _set_fields(document)
         if verb in _STATE_VERBS:
-            return _copied(finished(self._verbs.call(VERBS[verb], _copied(request))))
+            return _copied(finished(self._verbs.call(VERBS[verb], _copied(document))))
+        request = _set_fields(document)
         if verb == "CheckGradient":
             with reporting_progress(request.pop("progress", None)):
                 return finished(self._verbs.call(VERBS[verb], request))
@@ -91,8 +91,10 @@ def _set_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value is not None}
 
 
-def _copied(document: Document) -> Document:
-    """Return a document with copies of its arrays, so that caller and session share no memory."""
+def _copied(document: Mapping[str, Any]) -> Document:
+    """Return the fields that are not None, with copies of arrays: caller and session share no memory."""
     return {
-        name: value.copy() if isinstance(value, np.ndarray) else value for name, value in document.items()
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in document.items()
+        if value is not None
     }

@@ -4,7 +4,7 @@ Each replica is a server with its own engine. All of them keep sessions, traject
 in one store, REVOLUTE_STORE, so any replica answers any call, and one that dies loses nothing. Ray Serve's
 multiplexing by model or session id is not needed: it is only a hint to its router.
 
-Settings come from the environment (REVOLUTE_STORE=redis://…, REVOLUTE_TOKENS, …), also of replicas. HTTP goes
+Settings come from the environment (REVOLUTE_STORE=redis://…, REVOLUTE_TOKENS, …), in replicas too. HTTP goes
 through Ray's proxy. Ray's gRPC proxy takes no requests that are streams, as ours are. So with
 REVOLUTE_GRPC_PORT the replicas of a node listen there themselves, and the kernel divides the connections
 among them.

@@ -13,11 +13,11 @@ async def within(seconds: float | None, work: Awaitable[Result]) -> Result:
     """Await work for a limited time.
 
     Before Python 3.12, `asyncio.wait_for` returns the result if the caller is cancelled in the turn of the
-    event loop in which the work ends. A task that works in a loop would then go on for ever, and so would
+    event loop in which the work ends. A task that works in a loop would then continue forever, and so would
     the task that waits for its end.
 
     Args:
-        seconds: time limit; None for none.
+        seconds: time limit; None for no limit.
         work: the work; cancelled when the time is over or the caller is cancelled.
 
     Raises:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected
+from testbed.final_state import final_gradient
 
 START_OF_BALL_2 = 0.7
 EPSILON = 1e-7

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 SOLVER = 1e-6
 """Of the case: an iterative solver, and a penetration of 1e-9 m that is given back within one step."""

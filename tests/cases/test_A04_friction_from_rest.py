@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Gradient, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected
+from testbed.final_state import final_gradient
 
 SLED = case_file("A04", "sled.xml").read_text()
 WRT = ("qpos", "qvel", "ctrl", "geom_friction", "body_mass")

@@ -11,7 +11,7 @@ import pytest
 
 from revolute import Loss, Term
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 FREE = case_file("A06", "rest_body.xml").read_text()
 BALL = FREE.replace('<freejoint name="root"/>', '<joint name="root" type="ball"/>')

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected
+from testbed.final_state import final_gradient
 
 
 @pytest.mark.parametrize("restitution", [0.6, 0.0])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected
+from testbed.final_state import final_gradient
 
 WHEEL = case_file("A14", "wheel.xml").read_text()
 DRY = WHEEL.replace('damping="0.2" frictionloss="0"', 'damping="0" frictionloss="0.1"')

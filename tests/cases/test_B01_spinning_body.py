@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 INERTIA = np.array([0.01, 0.02, 0.03])
 SPIN = np.array([0.0, 0.0, 0.0, 0.05, 4.0, 0.0])

@@ -5,7 +5,7 @@ import pytest
 
 from revolute.contract.errors import ArgumentError
 from revolute_engine import Engine, Rollout, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 G, HEIGHT, RADIUS = 9.81, 10.0, 0.1
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import constraint_force
+from testbed.case_files import case_file, expected
+from testbed.final_state import constraint_force
 
 BLOCK = case_file("B11", "slope.xml").read_text()
 BOX = '<geom type="box" size="0.2 0.2 0.1" mass="1" friction="0.5 0 0"/>'

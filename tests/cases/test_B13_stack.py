@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 STACK = case_file("B13", "stack.xml").read_text()
 G, H, STEPS = 9.81, 1e-3, 2000

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import constraint_force
+from testbed.case_files import case_file, expected
+from testbed.final_state import constraint_force
 
 INERTIA, MASS, LENGTH, G, H = 0.51, 2.0, 0.5, 9.81, 1e-3
 RANGES = {"stop.xml": 0.3, "stop_narrow.xml": 0.001}

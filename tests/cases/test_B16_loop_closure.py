@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, Rollout, check_gradient, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 LINKAGE = case_file("B16", "fourbar.xml").read_text()
 STIFF = LINKAGE.replace('anchor="0.5 0 0"', 'anchor="0.5 0 0" solref="0.002 1" solimp="0.9999 0.9999 0.001"')

@@ -7,7 +7,7 @@ higher priority.
 import numpy as np
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 
 def test_sliding_blocks_brake_by_the_rule_of_the_format() -> None:

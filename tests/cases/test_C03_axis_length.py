@@ -5,7 +5,7 @@ import pytest
 
 from revolute.contract.errors import ModelError
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 MJCF = """<mujoco><option gravity="0 0 0"/><worldbody>
   <body><joint name="r" axis="0 3 4"/><inertial pos="0 0 0" mass="2" diaginertia="0.1 0.2 0.3"/></body>

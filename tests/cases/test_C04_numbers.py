@@ -13,7 +13,7 @@ import pytest
 
 from revolute.contract.errors import ModelError
 from revolute_engine import Model, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 NUMBERS = case_file("C04", "numbers.urdf").read_text()
 READ = """

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Model, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 
 def _orientation(model: Model, name: str) -> np.ndarray:

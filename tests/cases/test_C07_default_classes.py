@@ -3,7 +3,7 @@
 import pytest
 
 from revolute_engine import load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 
 @pytest.mark.parametrize("name", ["p", "q", "r", "s"])

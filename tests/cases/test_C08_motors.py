@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 
 @pytest.mark.parametrize(("control", "key"), [(2.0, "u2"), (0.4, "u0.4")])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 FREE = """<mujoco><option gravity="0 0 0"/></mujoco>"""
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 
 @pytest.mark.parametrize(("name", "base"), [("full.xml", None), ("full.urdf", "free")])

@@ -8,7 +8,7 @@ import pytest
 
 from revolute.contract.errors import ModelError
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 ROBOT = case_file("C14", "my_robot")
 NAMES = ("mesh.urdf", "mesh_relative.urdf", "mesh_mirror.urdf")

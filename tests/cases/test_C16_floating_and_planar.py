@@ -5,7 +5,7 @@ import pytest
 
 from revolute.contract.errors import ModelError
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 H, STEPS = 1e-3, 500
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 SEGMENTS = expected("D01")["segments"]
 SPHERES = case_file("D06", "spheres_8.xml")

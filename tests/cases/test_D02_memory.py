@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="reads peaks of memory from /proc"

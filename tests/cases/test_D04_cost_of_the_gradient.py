@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import revolute_engine
-from tests.cases.case_files import case_file
+from testbed.case_files import case_file
 
 RELATIVE = (
     1e-9  # backward against forward derivatives: the same arithmetic in another order, over 16000 steps

@@ -10,7 +10,7 @@ import pytest
 import revolute
 import revolute_engine
 from revolute import ModelHandle, Session, Simulator
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 SAVE, END = expected("D06")["save_at"], expected("D06")["end"]
 SCENES = ("spheres", "laikago")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Gradient, Rollout, load_model
-from tests.cases.case_files import case_file
+from testbed.case_files import case_file
 
 HEIGHT, STEPS = 0.1, 200
 OPTIONS = {"mujoco": {}, "hard": {"contact_model": "hard"}}

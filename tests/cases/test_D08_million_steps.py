@@ -3,7 +3,7 @@
 import numpy as np
 
 from revolute import Simulator, State
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 SPIN = np.array([0.3, 0.2, 0.1])
 STEPS = 1_000_000

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import running_server
-
-from .case_files import case_file, expected
+from testbed.case_files import case_file, expected
+from testbed.server_process import running_server
 
 H = 1e-3
 RTOL = 1e-9

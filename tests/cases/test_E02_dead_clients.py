@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
-
-from .case_files import case_file, expected
+from testbed.case_files import case_file, expected
+from testbed.server_process import ServerProcess, running_server
 
 WORKERS = 2
 CLIENT = """

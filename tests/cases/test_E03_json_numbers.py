@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 FOLDER = Path(__file__).parent / "E03"
 CART = (FOLDER / "cart.xml").read_text()

@@ -8,9 +8,8 @@ import time
 
 import pytest
 
-from tests.server.processes import ServerProcess
-
-from .case_files import case_file, expected
+from testbed.case_files import case_file, expected
+from testbed.server_process import ServerProcess
 
 CHILDREN = 4
 SECONDS = 20.0

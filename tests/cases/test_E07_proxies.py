@@ -10,9 +10,8 @@ import sys
 
 import pytest
 
-from tests.server.processes import ServerProcess, running_server
-
-from .case_files import expected
+from testbed.case_files import expected
+from testbed.server_process import ServerProcess, running_server
 
 DEAD = expected("E07")["dead_proxy"]
 MALFORMED = "10.0.0.1:3128"

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
-
-from .case_files import case_file
+from testbed.case_files import case_file
+from testbed.server_process import ServerProcess, running_server
 
 H = 1e-3
 CLIENTS, CALLS, DEADLINE = 4, 5, 0.3

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import revolute
-
-from .case_files import case_file
+from testbed.case_files import case_file
 
 H = 1e-3
 THREADS, CALLS, READS = 8, 125, 1000

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess
-from tests.server.wire import GrpcWire
+from testbed.server_process import ServerProcess
+from testbed.wire import GrpcWire
 
 FOLDER = Path(__file__).parent / "E14"
 CART = (FOLDER / "cart.xml").read_text()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected, with_option
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected, with_option
+from testbed.final_state import final_gradient
 
 NUMBERS = expected("F10")
 BLOCK = with_option(case_file("F10", "block.xml").read_text(), impratio=NUMBERS["mujoco"]["impratio"])

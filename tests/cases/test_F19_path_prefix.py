@@ -20,10 +20,9 @@ import pytest
 
 import revolute
 from revolute.contract.errors import UnavailableError
+from testbed.case_files import case_file, expected
+from testbed.server_process import ServerProcess, running_server
 from tests.server.http.browser import CHROMIUM, Page, browser
-from tests.server.processes import ServerProcess, running_server
-
-from .case_files import case_file, expected
 
 PREFIX: str = expected("F19")["prefix"]
 NAMES = re.compile(r"""(?:href|src)=["']([^"']+)["']|\burl: '([^']+)'""")

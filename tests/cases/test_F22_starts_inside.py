@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected, with_option
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected, with_option
+from testbed.final_state import final_gradient
 
 NUMBERS = expected("F22")
 STEPS = ("0.005", "0.002", "0.001")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import final_gradient
+from testbed.case_files import case_file, expected
+from testbed.final_state import final_gradient
 
 PUCK = case_file("T01", "puck.xml").read_text()
 NUMBERS = expected("T01")

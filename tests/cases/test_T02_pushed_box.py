@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, load_model
-from tests.cases.case_files import case_file, expected, with_option
+from testbed.case_files import case_file, expected, with_option
 
 NUMBERS = expected("T02")
 

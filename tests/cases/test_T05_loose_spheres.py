@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from tests.cases.case_files import case_file, expected
+from testbed.case_files import case_file, expected
 
 RADIUS, STEPS = 0.05, expected("T05")["steps"]
 FILES = ("spheres_27", "spheres_64", "spheres_27_nopairs")

@@ -12,8 +12,8 @@ import pytest
 import trustme
 
 import revolute
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 FOREVER = 10**9
 

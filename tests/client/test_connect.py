@@ -12,7 +12,7 @@ import pytest
 
 import revolute
 from revolute.transports.network import parse_address
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 GOOD = {
     "grpc://robots": ("grpc", "robots", 50051, False),

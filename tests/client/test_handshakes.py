@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 PLAIN = {"grpcs": "grpc", "https": "http"}
 OTHER = {"grpc": "http", "http": "grpc", "grpcs": "https", "https": "grpcs"}

@@ -9,7 +9,7 @@ import scipy.optimize
 import revolute
 from revolute import Loss, Term
 from revolute.optimize import ilqr, problem, tangent_basis
-from tests.server.conftest import CART
+from testbed.cart import CART
 
 SWING_UP = Loss(
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 START = [0.0, 0.1], [0.0, 0.0]
 CTRL = np.full((5, 1), 0.3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 SCHEMES = ("grpc", "http")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.cases.case_files import case_file
+from testbed.case_files import case_file
 
 STACK = case_file("B13", "stack.xml").read_text().replace('mass="100"', 'mass="1000"')
 STILL = revolute.Loss([revolute.Term("qvel")])

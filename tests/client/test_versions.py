@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute.contract.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import server_pb2, trajectory_pb2
 from revolute.contract.verbs import VERBS
 from revolute.simulator import Simulator
 from revolute_server.in_process import LocalTransport
+from testbed.cart import CART
+from testbed.server_process import ServerProcess
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire
 from tests.client.transports.test_grpc import serving
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess
-from tests.server.wire import GrpcWire
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,6 @@ def test_fields_of_later_clients_are_passed_over(server: ServerProcess) -> None:
     later = trajectory_pb2.RolloutInputs.FromString(start.SerializeToString() + unknown)
     assert b"abc" in later.SerializeToString()
     request = trajectory_pb2.RolloutRequest(start=later)
-    parts = list(trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel).Rollout(iter([request]), timeout=10))
+    parts = list(Stub(trajectory_pb2, wire.channel).Rollout(iter([request]), timeout=10))
     assert parts[0].start.trajectory_id
     wire.close()

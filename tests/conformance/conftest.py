@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.wire import GrpcWire, HttpWire
+from testbed.wire import GrpcWire, HttpWire
 
 Wire = GrpcWire | HttpWire
 WAYS = ("grpc", "json", "npz")

@@ -13,9 +13,10 @@ import httpx
 import numpy as np
 import pytest
 
-from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire, HttpWire, numbers
 from tests.conformance.conftest import Wire
-from tests.server.wire import GrpcWire, HttpWire, numbers
 
 H = 1e-3
 CART = """<mujoco model="cart">
@@ -312,7 +313,7 @@ def test_errors(number: int, wire: Wire, cart: str) -> None:
 def test_tensors_that_do_not_fit_their_bytes(wire: Wire, cart: str) -> None:
     if not isinstance(wire, GrpcWire):
         pytest.skip("a matter of gRPC")
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel)
+    stub = Stub(trajectory_pb2, wire.channel)
     eight = bytes(8)
 
     def rollout(**ctrl: Any) -> Any:

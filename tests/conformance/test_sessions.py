@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from testbed.wire import numbers
 from tests.conformance.conftest import Wire
 from tests.conformance.test_protocol import CART, TOLERANCE, H
-from tests.server.wire import numbers
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ import pytest
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.npz import pack_npz, unpack_npz
 from revolute.contract.codec.parts import to_parts
-from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import trajectory_pb2
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire, HttpWire, numbers
 from tests.conformance.conftest import Wire
 from tests.conformance.test_protocol import CART, TOLERANCE, H
-from tests.server.wire import GrpcWire, HttpWire, numbers
 
 STEPS, SEGMENT = 25, 10
 
@@ -29,7 +30,7 @@ def _over_grpc(wire: GrpcWire, document: dict[str, Any]) -> Iterator[dict[str, A
     start = trajectory_pb2.StreamRolloutInputs()
     values = fill_message(start, document)
     request = to_parts(trajectory_pb2.StreamRolloutRequest, start, values)
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel)
+    stub = Stub(trajectory_pb2, wire.channel)
     for part in stub.StreamRollout(request, timeout=60):
         kind = part.WhichOneof("part")
         assert kind in ("start", "end"), "segments this small need no chunks"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import pytest
 import trustme
 
 import revolute
-from tests.server.processes import running_server
-from tests.server.token_files import write_tokens
+from testbed.server_process import running_server
+from testbed.token_files import write_tokens
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)

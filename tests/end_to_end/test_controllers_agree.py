@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 BATCH, ROWS, HOLD = 3, 4, 2
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.conftest import CART
+from testbed.cart import CART
 
 STEPS = 200
 POSE = np.tile([0.0, 0.1, -0.8], 4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 from .test_long_trajectories import CART
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import running_server
-from tests.server.wire import GrpcWire
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire
 
 BATCH, ROWS, HOLD = 3, 5, 2
 

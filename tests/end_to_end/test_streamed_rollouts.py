@@ -10,8 +10,8 @@ import pytest
 
 import revolute
 from revolute.contract.codec.json_text import from_json
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 STEPS = 120
 POSE = np.tile([0.0, 0.1, -0.8], 4)

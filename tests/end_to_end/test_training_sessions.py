@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
-from tests.server.wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 H = 1e-3
 MASSES = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]])

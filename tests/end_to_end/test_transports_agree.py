@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import revolute
+from testbed.server_process import ServerProcess
 from tests.robots import gymnasium_ant, laikago_urdf
-from tests.server.processes import ServerProcess
 
 BATCH, STEPS = 3, 20
 

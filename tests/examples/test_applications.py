@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 APPLICATIONS = Path(__file__).parents[2] / "examples/applications"
 MODELS = ("mujoco", "hard")

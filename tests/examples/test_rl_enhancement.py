@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 SCRIPTS = Path(__file__).parents[2] / "examples/rl"
 sys.path.insert(0, str(SCRIPTS))

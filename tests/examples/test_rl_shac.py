@@ -16,7 +16,7 @@ import torch
 import revolute
 import revolute.gym
 import revolute.torch
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 SCRIPTS = Path(__file__).parents[2] / "examples/rl"
 sys.path.insert(0, str(SCRIPTS))
@@ -222,6 +222,7 @@ def test_a_policy_does_in_mujoco_what_it_does_here(in_process: revolute.Simulato
     assert there.std() > 0.2
 
 
+@pytest.mark.slow
 def test_ppo_trains_and_resumes(tmp_path: Path) -> None:
     options = ("--out", str(tmp_path), "--batch", "2", "--evaluate-every", "100")
     for steps, more in ((1024, ()), (1536, ("--resume",))):

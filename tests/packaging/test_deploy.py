@@ -16,7 +16,7 @@ import yaml
 
 import revolute
 from revolute_server import settings
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -7,8 +7,7 @@ from functools import cache
 import pytest
 
 from revolute.contract.errors import ModelError
-
-from .catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
+from testbed.robot_catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
 
 
 @cache

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
 from revolute_engine import Engine, Model
+from testbed.robot_starts import Start, moderate_controls
 from tests.tangents import ambient, moved
 
-from .catalogue import Robot
 from .mujoco_reference import Array
-from .smooth_dynamics import moderate_range, random_states
+from .smooth_dynamics import random_states
 
 STEP_SIZES = np.logspace(-2, -11, 19)
 INPUTS = ("qpos", "qvel", "ctrl")
@@ -78,15 +77,6 @@ class DirectionalDerivative:
     def kink(self) -> float:
         """How much the one-sided differences disagree, relative to the gradient."""
         return abs(self.left - self.right) / self.scale if self.scale > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where a trajectory starts, [nq] and [nv], and its controls [time, nu]."""
-
-    qpos: Array
-    qvel: Array
-    ctrl: Array
 
 
 def derivatives(
@@ -195,54 +185,6 @@ def _plateau(further: Array, back: Array, middle: float) -> dict[str, float]:
 def free_start(model: Model, seed: int = 7, steps: int = 50) -> Start:
     """Return a start near the reference pose with random controls well inside their ranges."""
     states = random_states(model.mujoco_model, model.qpos0, 1, seed, spread=0.1, speed=0.1)
-    return Start(states.qpos[0], states.qvel[0], _controls(model, np.random.default_rng(seed), steps, 0.2))
-
-
-def _controls(model: Model, random: np.random.Generator, steps: int, share: float) -> Array:
-    low, high = moderate_range(model).T
-    return (low + high) / 2 + share * (high - low) / 2 * random.uniform(-1, 1, size=(steps, model.nu))
-
-
-def standing_start(model: Model, seed: int = 3, steps: int = 50) -> Start:
-    """Return a slow start in the reference pose, a free base put down so that the lowest shape touches."""
-    random = np.random.default_rng(seed)
-    qpos = np.array(model.qpos0)
-    lowest = lowest_point(model, qpos)
-    if model.arrays["jnt_type"][0] == int(mujoco.mjtJoint.mjJNT_FREE) and np.isfinite(lowest):
-        qpos[2] -= lowest
-    return Start(qpos, 0.01 * random.normal(size=model.nv), _controls(model, random, steps, 0.1))
-
-
-def lowest_point(model: Model, qpos: Array) -> float:
-    """Return the height of the lowest point of the shapes that move and can touch; infinite without any."""
-    mj = model.mujoco_model
-    data = mujoco.MjData(mj)
-    data.qpos[:] = qpos
-    mujoco.mj_kinematics(mj, data)
-    touching = (mj.geom_contype | mj.geom_conaffinity).astype(bool) & (mj.body_weldid[mj.geom_bodyid] != 0)
-    heights = [data.geom_xpos[geom, 2] - _reach_down(model, data, geom) for geom in np.flatnonzero(touching)]
-    return float(min(heights, default=np.inf))
-
-
-def _reach_down(model: Model, data: mujoco.MjData, geom: int) -> float:
-    """Return how far a shape reaches below its centre."""
-    down = data.geom_xmat[geom].reshape(3, 3)[2]
-    size, kind = model.mujoco_model.geom_size[geom], mujoco.mjtGeom(int(model.mujoco_model.geom_type[geom]))
-    if kind == mujoco.mjtGeom.mjGEOM_MESH:
-        first, count = model.arrays["hull_adr"][geom], model.arrays["hull_num"][geom]
-        return float(-(model.arrays["hull_vert"][first : first + count] @ down).min())
-    if kind == mujoco.mjtGeom.mjGEOM_BOX:
-        return float(np.abs(down) @ size)
-    if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
-        return float(np.linalg.norm(down * size))
-    radius, half = size[0], size[1] if kind != mujoco.mjtGeom.mjGEOM_SPHERE else 0.0
-    if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-        return float(abs(down[2]) * half + radius * np.hypot(down[0], down[1]))
-    return float(radius + abs(down[2]) * half)
-
-
-def on_the_ground(robot: Robot) -> Model:
-    """Load the robot with contacts, and a ground when its file has none."""
-    model = robot.load()
-    has_plane = np.any(model.arrays["geom_type"] == int(mujoco.mjtGeom.mjGEOM_PLANE))
-    return model if has_plane else robot.load(ground=True)
+    return Start(
+        states.qpos[0], states.qvel[0], moderate_controls(model, np.random.default_rng(seed), steps, 0.2)
+    )

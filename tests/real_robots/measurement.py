@@ -26,9 +26,9 @@ import revolute_engine
 from revolute.contract.errors import DivergedError, ModelError
 from revolute_engine import Engine, Model, check_gradient
 from revolute_engine.gradient_check.start import default_ctrl
+from testbed.robot_catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
+from testbed.robot_starts import on_the_ground, standing_start
 
-from .catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
-from .gradients import on_the_ground, standing_start
 from .mujoco_reference import Array, is_lone_free_body
 from .smooth_dynamics import compare_steps, compare_trajectories, mujoco_compiles, smooth_models
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute_engine._mujoco import collected_warnings
-
-from .catalogue import Robot
+from testbed.robot_catalogue import Robot
 
 Array = npt.NDArray[np.float64]
 

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from .catalogue import Robot
+from testbed.robot_catalogue import Robot
+
 from .measurement import CHECKED_STEPS, SETTLING, Figures
 from .processes import Limits
 from .smooth_dynamics import SAMPLES, STEPS
@@ -18,7 +19,7 @@ HEAD = """# Robots of others' making
 
 Robot files from Python packages, as they are shipped: {loaded} of {tried} load. Written by
 `python -m tests.real_robots.report benchmarks/results/robots.md` from the robots in
-`tests/real_robots/catalogue.py`, all of it with one engine; the tests beside it hold the figures below
+`testbed/robot_catalogue.py`, all of it with one engine; the tests beside it hold the figures below
 their tolerances.
 
 {engine}

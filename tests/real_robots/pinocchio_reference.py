@@ -19,8 +19,8 @@ import numpy as np
 import pinocchio
 
 from revolute_engine import Engine, Model
+from testbed.robot_catalogue import Robot
 
-from .catalogue import Robot
 from .mujoco_reference import Array
 from .smooth_dynamics import random_states, unconstrained
 

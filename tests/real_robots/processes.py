@@ -19,7 +19,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from .catalogue import Robot
+from testbed.robot_catalogue import Robot
+
 from .measurement import Figures, engine_digest
 
 WAITING = 20

@@ -21,8 +21,8 @@ from pathlib import Path
 import mujoco
 
 from revolute_engine import native
+from testbed.robot_catalogue import Robot, installed
 
-from .catalogue import Robot, installed
 from .measurement import Figures
 from .page import Run, page
 from .processes import Limits, Runs

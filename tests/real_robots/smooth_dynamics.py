@@ -10,8 +10,9 @@ import mujoco
 import numpy as np
 
 from revolute_engine import Engine, Model, native
+from testbed.robot_catalogue import FREE_OF_CONSTRAINTS, Robot
+from testbed.robot_starts import moderate_range
 
-from .catalogue import FREE_OF_CONSTRAINTS, Robot
 from .mujoco_reference import Array, States, reference_model, step, trajectory
 
 SAMPLES = 20
@@ -89,11 +90,6 @@ def random_states(
         mujoco.mj_integratePos(model, row, spread * random.normal(size=model.nv), 1.0)
         mujoco.mj_normalizeQuat(model, row)
     return States(qpos, speed * random.normal(size=(count, model.nv)))
-
-
-def moderate_range(model: Model) -> Array:
-    """Return the ranges of the controls [nu, 2], at most 1 from zero."""
-    return np.clip(model.ctrlrange, -1.0, 1.0)
 
 
 def compare_steps(robot: Robot, integrator: str, seed: int = 1) -> StepFigures:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from revolute.contract.errors import ModelError
+from testbed.robot_catalogue import Robot
+from testbed.robot_starts import on_the_ground, standing_start
 
-from .catalogue import Robot
 from .gradients import (
     INPUTS,
     DirectionalDerivative,
     derivatives,
     free_start,
-    on_the_ground,
-    standing_start,
 )
 
 # against central differences, relative to the gradient; observed below 1e-7 in the air

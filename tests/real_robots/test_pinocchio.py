@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .catalogue import Robot
+from testbed.robot_catalogue import Robot
 
 pinocchio_reference = pytest.importorskip(
     "tests.real_robots.pinocchio_reference", reason="needs Pinocchio (pin)", exc_type=ImportError

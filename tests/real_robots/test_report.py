@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.robot_catalogue import ROBOTS, Robot
+
 from . import processes
-from .catalogue import ROBOTS, Robot
 from .page import Run, page
 from .processes import Limits, Runs
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .catalogue import Robot, installed
+from testbed.robot_catalogue import Robot, installed
+
 from .conftest import reason_not_to_run
 from .mujoco_reference import is_lone_free_body
 from .smooth_dynamics import compare_steps, compare_trajectories, smooth_models

@@ -12,9 +12,8 @@ import pytest
 
 from revolute.contract.tangents import move
 from revolute_engine import Engine, Model, check_gradient, load_model
-
-from . import aligned_scenes
-from .aligned_scenes import PRESSED, judge
+from testbed import aligned_scenes
+from testbed.aligned_scenes import PRESSED, judge
 
 ENGINE = Engine(threads=1)
 SCENES = 120

@@ -4,6 +4,7 @@ cannot tell.
 
 import json
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,25 @@ class ScaledEngine(Engine):
         return Jvp(factor * jvp.qpos, factor * jvp.qvel, jvp.ctrl)
 
 
+class BentEngine(Engine):
+    """An engine whose steps bend near a velocity, which its derivatives do not know.
+
+    Attributes:
+        rounding: how much the last digit of the position moves the end of a step, as stiff forces make it.
+    """
+
+    def __init__(self, at: float, rounding: float) -> None:
+        super().__init__(threads=1)
+        self._at, self.rounding = at, rounding
+
+    def rollout(self, *arguments: Any, **options: Any) -> Rollout:
+        found = super().rollout(*arguments, **options)
+        qpos, start, qvel = found.qpos[..., :1, :], found.qvel[..., :1, :], found.qvel.copy()
+        bent = 3e-8 * np.tanh((start - self._at) / 1e-5) + self.rounding * np.sin(1e17 * qpos)
+        qvel[..., 1:, :] += bent
+        return replace(found, all_states=(found.qpos, qvel))
+
+
 @pytest.fixture(scope="module")
 def laikago() -> Model:
     return load_model("laikago")
@@ -125,6 +145,15 @@ def test_a_wrong_gradient_fails_by_name(laikago: Model) -> None:
     assert report["ctrl"].worst is not None
     assert report["ctrl"].worst.gradient == pytest.approx(1.001 * report["ctrl"].worst.difference, rel=1e-5)
     assert "failed; worst: ctrl[" in report.to_text()
+
+
+@pytest.mark.parametrize(("rounding", "verdict"), [(0.0, "wrong"), (1e-8, "sensitive")])
+def test_a_bend_as_small_as_what_rounding_does_is_none(rounding: float, verdict: str) -> None:
+    model = load_model("pendulum1")
+    report = check_gradient(
+        BentEngine(0.3, rounding), model, np.array([0.5]), np.array([0.3]), steps=1, wrt=["qvel"]
+    )
+    assert report["qvel"].verdict == verdict, report.to_text()
 
 
 def test_the_worst_entry_of_a_right_gradient_is_right_too() -> None:

@@ -233,9 +233,9 @@ def test_gradients_by_inputs_against_differences(kind: str) -> None:
             assert abs((found[name] * array).sum(axis=-1)).max() < 1e-9
     # the point that a force acts at moves with the state
     direction = random.normal(size=(BATCH, model.nv))
-    moved = [value(inputs, move(model, qpos, s * 1e-6 * direction)) for s in (1, -1)]
-    slope = (moved[0] - moved[1]) / 2e-6
-    tangent = (move(model, qpos, 1e-6 * direction) - move(model, qpos, -1e-6 * direction)) / 2e-6
+    moved = [value(inputs, move(model, qpos, s * 2e-7 * direction)) for s in (1, -1)]
+    slope = (moved[0] - moved[1]) / 4e-7
+    tangent = (move(model, qpos, 2e-7 * direction) - move(model, qpos, -2e-7 * direction)) / 4e-7
     assert (found["qpos"] * tangent).sum() == pytest.approx(slope, rel=10 * GRADIENT)
 
 

@@ -8,7 +8,7 @@ import pytest
 from revolute_engine import Engine, Model, Rollout, load_model
 from revolute_engine.merged_calls import RolloutCall, rollout_together
 from revolute_engine.segments import SegmentedRollout
-from tests.cases.case_files import case_file
+from testbed.case_files import case_file
 
 STACK = case_file("B13", "stack.xml").read_text()
 SETTLED = 1e-3

@@ -11,21 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .processes import ServerProcess
-from .wire import GrpcWire, HttpWire
-
-CART = """<mujoco model="cart">
-  <option timestep="0.001" gravity="0 0 0"/>
-  <worldbody>
-    <body name="cart">
-      <joint name="x" type="slide" axis="1 0 0"/>
-      <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
-    </body>
-  </worldbody>
-  <actuator><motor name="push" joint="x"/></actuator>
-</mujoco>
-"""
-"""A mass of 1 kg on a rail, pushed by its control: v_N = h sum u, x_N = h sum v."""
+from testbed.cart import CART
+from testbed.server_process import ServerProcess
+from testbed.wire import GrpcWire, HttpWire
 
 Wire = GrpcWire | HttpWire
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from benchmarks.service import cancel
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire, numbers
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire, numbers
 
 H = 1e-3
 FOREVER = 10**8

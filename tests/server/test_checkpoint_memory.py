@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from revolute.contract.errors import LimitError
-
-from .conftest import CART
-from .processes import running_server
-from .wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire
 
 STEPS = 100_000
 """Controls of 0.8 MB, states of 1.6 MB."""

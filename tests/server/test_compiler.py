@@ -16,10 +16,9 @@ import httpx
 import pytest
 
 from revolute.contract.errors import LimitError, ModelError
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire, HttpWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire, HttpWire
 
 MIB = 1024**2
 PATIENCE = 20.0

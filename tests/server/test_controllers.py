@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.server.conftest import CART, Wire
-from tests.server.wire import numbers
+from testbed.cart import CART
+from testbed.wire import numbers
+from tests.server.conftest import Wire
 
 
 def test_controllers(wire: Wire) -> None:

@@ -18,11 +18,11 @@ import revolute
 from benchmarks.service.drain import drain_once
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
-from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire
+from revolute.contract.v1 import trajectory_pb2
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -120,7 +120,7 @@ def unfinished(wire: GrpcWire, inputs: dict[str, Any], end: threading.Event, *, 
         yield from parts if own_loss else [next(parts)]
         end.wait(60)
 
-    call = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel).ValueAndGradient(requests())
+    call = Stub(trajectory_pb2, wire.channel).ValueAndGradient(requests())
     if own_loss:
         next(call)
     return call

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from revolute_server import settings
-
-from .processes import running_server
+from testbed.server_process import running_server
 
 
 def start(folder: Path, *flags: str, variables: Mapping[str, str] | None = None) -> str:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from revolute.contract.errors import ModelError, RevoluteError
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire, HttpWire
 from tests.revolute_engine.test_source import ATTACKS, BODY, TETRAHEDRON
-
-from .processes import running_server
-from .wire import GrpcWire, HttpWire
 
 Wire = GrpcWire | HttpWire
 

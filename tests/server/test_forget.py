@@ -12,10 +12,11 @@ import pytest
 
 import revolute
 from revolute_server.access import tokens as auth
+from testbed.cart import CART
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire
 
-from .conftest import CART, Wire
-from .processes import running_server
-from .wire import GrpcWire
+from .conftest import Wire
 
 
 def _inputs(cart: str, **more: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import revolute
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 
 @pytest.fixture

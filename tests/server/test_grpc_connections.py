@@ -21,12 +21,12 @@ from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
 from revolute.contract.errors import DeadlineError
-from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import trajectory_pb2
 from revolute_server.access.connections import Connections, most_connections
 from revolute_server.settings import Settings
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.stubs import Stub
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -97,7 +97,7 @@ def test_a_request_that_stops_half_way_ends(quick: ServerProcess, count: int) ->
     with grpc.insecure_channel(quick.grpc_target) as channel:
         began = time.monotonic()
         with pytest.raises(grpc.RpcError) as raised:
-            list(trajectory_pb2_grpc.TrajectoryServiceStub(channel).Rollout(some()))
+            list(Stub(trajectory_pb2, channel).Rollout(some()))
         end.set()
     assert 0.5 < time.monotonic() - began < 8
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from revolute.contract.errors import ModelError, RevoluteError
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 BODY = '<worldbody><body><joint type="slide"/><geom size=".1"/></body></worldbody>'
 GROWTH = 300 * 1024**2

@@ -16,8 +16,8 @@ import httpx
 import pytest
 import trustme
 
-from .conftest import CART
-from .processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 MIB = 1024**2
 JSON = b"content-type: application/json\r\n"

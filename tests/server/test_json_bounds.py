@@ -20,8 +20,8 @@ from revolute.contract.errors import LimitError
 from revolute_server.http import json_bounds
 from revolute_server.http.json_bounds import measure
 from revolute_server.settings import Settings
+from testbed.server_process import ServerProcess, running_server
 
-from .processes import ServerProcess, running_server
 from .test_http_connections import MIB, health_watched, resident_bytes
 
 NPZ = {"content-type": "application/x-npz"}

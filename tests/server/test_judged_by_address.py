@@ -11,8 +11,7 @@ import pytest
 import trustme
 
 from revolute_server.access import tokens
-
-from .processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.service import leak
-
-from .processes import running_server
+from testbed.server_process import running_server
 
 CALLS, CYCLES = 4000, 300
 LIMIT = 4e6

@@ -21,10 +21,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from revolute.contract.verbs import VERBS
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire, HttpWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire, HttpWire
 
 SERVICES = {f"revolute.v1.{name}Service" for name in ("Model", "Session", "Trajectory", "Server")}
 HEALTH_SECONDS = 0.25

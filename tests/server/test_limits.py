@@ -14,11 +14,11 @@ from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.npz import pack_npz
 from revolute.contract.codec.parts import to_parts
 from revolute.contract.errors import ArgumentError, LimitError
-from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
-
-from .conftest import CART
-from .processes import running_server
-from .wire import GrpcWire, HttpWire, problem_of
+from revolute.contract.v1 import trajectory_pb2
+from testbed.cart import CART
+from testbed.server_process import running_server
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire, HttpWire, problem_of
 
 FLAGS = (
     # what is kept elsewhere takes no memory
@@ -194,7 +194,7 @@ def test_a_rollout_whose_answer_is_not_read_to_its_end_is_not_kept(wires: dict[s
     cart = wire.call("RegisterModel", {"text": CART})["model_id"]
     # a window of 64 KiB, so that most of the answer is still with the server when the call is cancelled
     channel = grpc.insecure_channel(wire.target, options=[("grpc.http2.bdp_probe", 0)])
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(channel)
+    stub = Stub(trajectory_pb2, channel)
     for _ in range(4):
         start = trajectory_pb2.RolloutInputs()
         parts = to_parts(trajectory_pb2.RolloutRequest, start, fill_message(start, rollout(cart, 100_000)))

@@ -14,10 +14,11 @@ import pytest
 from revolute.contract.names import LONGEST_NAME
 from revolute_server.domain.pagination import MOST_BYTES, entry_bytes, page
 from revolute_server.store import MODEL, SESSION, Delete, Limits, Put, Store, open_store
+from testbed.cart import CART
+from testbed.server_process import running_server
+from testbed.wire import GrpcWire
 
-from .conftest import CART, Wire
-from .processes import running_server
-from .wire import GrpcWire
+from .conftest import Wire
 
 
 @pytest.mark.parametrize("name", ["n" * 257, "n" * 1_900_000, "a\u202eb", "a\nb"], ids=len)

@@ -18,10 +18,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from revolute_server.grpc.services import SERVICES
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire, HttpWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire, HttpWire
 
 KNOWN_SECONDS = 2.0
 CALL_SECONDS = 6.0

@@ -13,11 +13,11 @@ import pytest
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.npz import pack_npz
 from revolute.contract.codec.parts import to_parts
-from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2
 from revolute.contract.verbs import VERBS
-
-from .processes import ServerProcess
-from .wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name
+from testbed.server_process import ServerProcess
+from testbed.stubs import Stub
+from testbed.wire import MESSAGES, GrpcWire, HttpWire, problem_of, rpc_of
 
 SEED = 4
 TRIES = 150
@@ -129,12 +129,13 @@ def test_changed_bytes_of_an_archive(
             problem_of(response)
 
 
-@pytest.mark.parametrize("verb", sorted(SERVICES))
+@pytest.mark.parametrize("verb", sorted(MESSAGES))
 def test_changed_bytes_of_a_message(grpc_wire: GrpcWire, cart: str, verb: str) -> None:
-    messages, _, service = SERVICES[verb]
-    method = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc_name(verb)]
+    method = rpc_of(verb)
     call = grpc_wire.channel.stream_stream(
-        f"/revolute.v1.{service}/{rpc_name(verb)}", request_serializer=None, response_deserializer=None
+        f"/{method.containing_service.full_name}/{method.name}",
+        request_serializer=None,
+        response_deserializer=None,
     )
     dice = random.Random(f"{SEED} {verb}")
     start = trajectory_pb2.RolloutInputs()
@@ -194,7 +195,7 @@ STREAMS: dict[str, Callable[[list], list]] = {
 
 @pytest.mark.parametrize("stream", STREAMS)
 def test_streams_that_make_up_no_message(grpc_wire: GrpcWire, cart: str, stream: str) -> None:
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(grpc_wire.channel)
+    stub = Stub(trajectory_pb2, grpc_wire.channel)
     with pytest.raises(grpc.RpcError) as caught:
         list(stub.Rollout(iter(rollout_parts(cart, STREAMS[stream])), timeout=20.0))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -203,7 +204,7 @@ def test_streams_that_make_up_no_message(grpc_wire: GrpcWire, cart: str, stream:
 def test_a_declared_size_beyond_the_limit_is_refused_from_the_first_part(
     grpc_wire: GrpcWire, cart: str
 ) -> None:
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(grpc_wire.channel)
+    stub = Stub(trajectory_pb2, grpc_wire.channel)
     start = trajectory_pb2.RolloutInputs(model_id=cart, ctrl=tensor_pb2.Tensor(dtype="<f8", shape=[2**40, 1]))
     with pytest.raises(grpc.RpcError) as caught:
         list(stub.Rollout(iter([trajectory_pb2.RolloutRequest(start=start)]), timeout=20.0))

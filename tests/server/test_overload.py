@@ -20,11 +20,10 @@ from revolute.contract.codec.parts import to_parts
 from revolute.contract.codec.status import DETAILS_KEY
 from revolute.contract.v1 import error_pb2, trajectory_pb2
 from revolute_server.grpc.services import channel_options
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .token_files import write_tokens
-from .wire import GrpcWire, HttpWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.token_files import write_tokens
+from testbed.wire import GrpcWire, HttpWire
 
 FLAGS = (
     *("--workers", "1", "--threads", "1", "--queue", "1"),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
-from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
-
-from .processes import ServerProcess
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2
+from testbed.server_process import ServerProcess
+from testbed.stubs import Stub
 
 STEPS = 7
 
@@ -21,7 +21,7 @@ STEPS = 7
 @pytest.fixture
 def service(server: ServerProcess) -> Iterator[Any]:
     with grpc.insecure_channel(server.grpc_target) as channel:
-        yield trajectory_pb2_grpc.TrajectoryServiceStub(channel)
+        yield Stub(trajectory_pb2, channel)
 
 
 def _tensor(numbers: np.ndarray) -> tensor_pb2.Tensor:

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import revolute
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.token_files import write_tokens
+from testbed.wire import GrpcWire, HttpWire
 
-from .conftest import CART, Wire
-from .processes import ServerProcess, running_server
-from .token_files import write_tokens
-from .wire import GrpcWire, HttpWire
+from .conftest import Wire
 
 ROLES = {"ann": "run", "ben": "run", "rea": "read", "root": "admin"}
 STRANGERS = ("ben", "rea")

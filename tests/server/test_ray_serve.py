@@ -53,6 +53,7 @@ def replicas() -> set[int]:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
+@pytest.mark.slow
 def test_a_killed_replica_loses_nothing(
     addresses: dict[str, str], transport: str, in_process: revolute.Simulator
 ) -> None:

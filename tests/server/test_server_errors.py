@@ -14,10 +14,10 @@ from revolute.contract.errors import (
     RevoluteError,
 )
 from revolute_server.observe.incidents import public_error
+from testbed.server_process import ServerProcess
+from testbed.wire import GrpcWire, HttpWire, problem_of
 
 from .conftest import Wire
-from .processes import ServerProcess
-from .wire import GrpcWire, HttpWire, problem_of
 
 ZERO = np.zeros(1)
 STATE = {"qpos": ZERO, "qvel": ZERO}

@@ -14,9 +14,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 GRACE = 2.0
 SLACK = 1.5

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,11 @@ import pytest
 from revolute.contract.errors import LimitError
 from revolute_server.compute.pool import EnginePool
 from revolute_server.observe.incidents import public_error
-
-from .conftest import CART
-from .processes import ServerProcess, running_server
-from .wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import allow_no_more_threads, running_server
+from testbed.wire import GrpcWire
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads are bounded in other ways")
-
-
-def allow_no_more_threads(server: ServerProcess) -> None:
-    """Leave the process less memory than the stack of a thread."""
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    used = next(int(line.split()[1]) for line in lines if line.startswith("VmSize"))
-    most = 1024 * used + 7 * 1024**2
-    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
 def test_a_server_that_may_start_no_more_threads_goes_on() -> None:

@@ -8,9 +8,10 @@ import pytest
 from revolute.contract.errors import NotFoundError
 from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, GradientReport, Model, check_gradient, load_model
+from testbed.cart import CART
+from testbed.wire import GrpcWire, numbers
 
-from .conftest import CART, Wire
-from .wire import GrpcWire, numbers
+from .conftest import Wire
 
 BATCH, STEPS = 3, 7
 

@@ -351,7 +351,7 @@ class Control:
 _NO_ARRAYS: dict[str, Float64Array] = {}
 
 PLAIN = Control()
-"""Each row of `ctrl` acts as it is for one step, and nothing else does."""
+"""Each row of `ctrl` acts unchanged for one step, and nothing else acts."""
 
 
 def given_inputs(
@@ -370,13 +370,13 @@ def arrays_of(
     policy: Mapping[str, Any],
     *step_inputs: Any,
 ) -> dict[str, Any]:
-    """Return arguments of a rollout by their names in `wrt`, as they are; the inverse of `arguments_of`.
+    """Return arguments of a rollout, unchanged, by their names in `wrt`; the inverse of `arguments_of`.
 
     Args:
         params: model parameters by name.
         feedback: the feedback, or its arguments by name.
         policy: arrays of the policy by their names in `wrt`.
-        step_inputs: those of `STEP_INPUTS` in order; those that are None are left out.
+        step_inputs: the inputs of `STEP_INPUTS`, in order; None is left out.
     """
     parts = feedback.to_dict() if isinstance(feedback, Feedback) else feedback or {}
     return {

@@ -17,7 +17,7 @@ SWITCHING, SENSITIVE = "at a switching point", "sensitive"
 * right: differences over the whole trajectory agree with the gradient.
 * right step by step: differences of each single step agree with its derivative, and backward equals forward;
   over the whole trajectory differences are not exact enough to tell.
-* wrong: the gradient is not the derivative of what is simulated.
+* wrong: the gradient is not the derivative of the simulated motion.
 * zero: the input has no influence on the states.
 * at a switching point: the derivative has two sides here, and the gradient is one of them.
 * sensitive: wherever differences can tell, the gradient is right; but the motion amplifies perturbations, and

@@ -98,7 +98,7 @@ class Term:
     """One term of a loss, equations (1) and (2).
 
     Args:
-        quantity: "qpos", "qvel", "ctrl", or what is measured in the world frame: "body_pos", "body_quat",
+        quantity: "qpos", "qvel", "ctrl", or a quantity measured in the world frame: "body_pos", "body_quat",
             "body_linvel", "body_angvel", the same of "geom" and "site", "site_distance" of two sites,
             "body_com", "subtree_com", "sensor", … (`measures.MEASURES`).
         weight: factor per entry, a number or an array that broadcasts to the selected numbers; per element
@@ -157,7 +157,7 @@ class Term:
 
     @property
     def is_rotation(self) -> bool:
-        """Whether the term is an orientation's, equation (3)."""
+        """Whether the term measures an orientation, equation (3)."""
         return self.quantity in MEASURES and MEASURES[self.quantity].probe == "quaternion"
 
     def _checked_elements(self, given: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -25,7 +25,7 @@ class Measure:
         probe: name of the engine's probe.
         text: what it is, in one line.
         of_velocity: whether it depends on qvel.
-        elements: number of elements that it is between; 1 for a quantity of each element.
+        elements: number of elements that one value belongs to: 2 for a distance, otherwise 1.
     """
 
     kind: str

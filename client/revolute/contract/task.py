@@ -173,10 +173,10 @@ class Task:
     def from_dict(cls, document: Mapping[str, Any]) -> Task:
         """Build a task from data: attributes by name without functions, a Loss as `Loss.from_dict` reads it.
 
-        An entry None of `qpos_min` and `qpos_max` is a coordinate without limit.
+        An entry None in `qpos_min` or `qpos_max` means that the coordinate has no limit.
 
         Raises:
-            ArgumentError: a name is unknown, or as the constructor.
+            ArgumentError: a name is unknown, or the constructor rejects a value.
         """
         if not isinstance(document, Mapping):
             raise ArgumentError.expected("task", "attributes by name", type(document).__name__)
@@ -190,7 +190,7 @@ class Task:
 
     @property
     def observed(self) -> tuple[str, ...]:
-        """Names of what is observed; empty for a function."""
+        """Names of the observed quantities; empty for a function."""
         return () if callable(self.observe) else tuple(self.observe)
 
     def check(self, model: TaskModel) -> None:

@@ -37,7 +37,7 @@ def _infos(outcome: Outcome) -> dict[str, np.ndarray]:
 
 
 class Env(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One environment. Same seeds and actions give the same observations as in a VectorEnv, bit for bit.
+    """One environment. The same seeds and actions give the same observations as in a VectorEnv, bit for bit.
 
     Args:
         sim: the simulator, in process or on a server.
@@ -192,7 +192,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._ended = self._ended & ~mask
 
     def _add_finals(self, infos: Info, ended: np.ndarray) -> None:
-        """Add the last observations and infos of episodes that ended, as Gymnasium's vectors have them."""
+        """Add the last observations and infos of episodes that ended, as Gymnasium's VectorEnvs do."""
         observation = self._episodes.observation
         finals = np.full(self.num_envs, None, dtype=object)
         for number in np.flatnonzero(ended):

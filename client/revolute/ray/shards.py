@@ -1,7 +1,7 @@
 """Divides the batch of a call into shards, and puts the shards' answers together.
 
 The shards follow from the batch and its length alone, and sums over environments add theirs in order.
-So bits depend neither on the number of workers nor on who computes what, and when.
+So bits depend neither on the number of workers nor on which worker computes a shard, and when.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def joined_gradients(gradients: Sequence[Document], inputs: Inputs, *, stacked: 
         if name in first:
             found[name] = np.concatenate([gradient[name] for gradient in gradients], axis=-1)
     found["report"] = _total_report(gradients)
-    # what is remarkable of every shard
+    # remarks that all shards share
     found["notes"] = [note for note in first["notes"] if all(note in other["notes"] for other in gradients)]
     return found
 

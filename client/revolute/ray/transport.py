@@ -66,7 +66,7 @@ class PoolTransport:
     """Divides batches among workers.
 
     Args:
-        home: answers what is not divided: small batches, sessions, lists.
+        home: answers the calls that are not divided: small batches, sessions, lists.
         workers: the workers.
     """
 
@@ -124,7 +124,7 @@ class PoolTransport:
         self._workers.close()
         self._home.close()
 
-    # Each verb below returns None for what is not divided.
+    # Each verb below returns None for a call that is not divided among workers.
 
     def _register(self, document: Document) -> Document:
         answer = self._home.call("RegisterModel", document)
@@ -259,7 +259,7 @@ class PoolTransport:
         Args:
             jobs: the jobs.
             kept: the trajectory that they are on, which is told where its shards are now.
-            surviving: whether the call goes on if every environment of some shard diverged; it has
+            surviving: whether the call continues if every environment of some shard diverged; it has
                 `on_diverged`.
 
         Raises:

@@ -69,7 +69,7 @@ class Worker:
         model: Sequence[ray.ObjectRef],
         inputs: Sequence[ray.ObjectRef],
     ) -> Any:
-        """Carry out a verb on a trajectory, which is simulated again if it is not here any more.
+        """Carry out a verb on a trajectory, which is simulated again if this worker no longer has it.
 
         Args:
             verb: name of the verb.
@@ -104,7 +104,7 @@ class Worker:
         return self._transport.call(verb, {**document, "trajectory_id": self._trajectories[key]})
 
     def _repeat(self, key: str, model: Sequence[ray.ObjectRef], inputs: Sequence[ray.ObjectRef]) -> None:
-        """Simulate a trajectory again for a verb on it; nobody asks for its states."""
+        """Simulate a trajectory again for a verb on it; without returning its states."""
         self._simulate(key, {**ray.get(inputs[0]), "states": "final"}, model)
 
     def _simulate(self, key: str, document: Document, model: Sequence[ray.ObjectRef]) -> Document:

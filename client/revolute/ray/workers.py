@@ -1,4 +1,4 @@
-"""The workers of a pool: who computes what, and what happens when one of them dies or does not answer."""
+"""The workers of a pool: how work is assigned, and what happens when a worker dies or does not answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Place:
-    """A worker by its number, and how often the worker of this number was replaced before."""
+    """A worker: its number, and how often the worker with this number was replaced."""
 
     number: int
     generation: int
@@ -114,10 +114,10 @@ class Workers:
         of the worker that finished it.
 
         Returns:
-            For each job the result, and the worker that has computed it.
+            For each job the result, and the worker that computed it.
 
         Raises:
-            UnavailableError: the workers of a job died again and again.
+            UnavailableError: the workers of a job died repeatedly.
         """
         return _Run(self, jobs, self._patience).finish()
 
@@ -126,7 +126,7 @@ class Workers:
         return Place(number, self._generations[number])
 
     def is_current(self, place: Place) -> bool:
-        """Tell whether a worker was not replaced."""
+        """Tell whether a worker is still the one at its place, not a replacement."""
         return self._generations[place.number] == place.generation
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class Workers:
             self._generations[place.number] += 1
 
     def forget(self, keys: Mapping[int, Sequence[str]]) -> None:
-        """Let workers delete trajectories, by the worker's number; nobody waits for it."""
+        """Let workers delete trajectories, by the worker's number, without waiting for them."""
         for number, names in keys.items():
             self._actors[number].forget.remote(list(names))
 

@@ -3,8 +3,8 @@
     trajectory.render("hop.mp4")
     trajectory.render("hop.png", frames=6, camera="track", contacts=True)
 
-`Motion` is what is shown, `Poses` where its bodies are, `Camera` where it is seen from, `Arrows` what is
-drawn on top.
+`Motion` is the motion to show, `Poses` has the poses of its bodies, `Camera` the point of view, and `Arrows`
+are drawn on top.
 """
 
 from __future__ import annotations

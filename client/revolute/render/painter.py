@@ -107,7 +107,7 @@ def _light(model: mujoco.MjModel) -> None:
 
 
 def _bodies_without_shapes(model: mujoco.MjModel) -> np.ndarray:
-    """Return the moving bodies of which MuJoCo draws nothing."""
+    """Return the moving bodies without any shape that MuJoCo draws."""
     drawn = (model.geom_group < _SHOWN_GROUPS) & (model.geom_rgba[:, 3] > 0)
     bare = np.ones(model.nbody, bool)
     bare[model.geom_bodyid[drawn]] = False
@@ -135,7 +135,7 @@ def _add(scene: Any, kind: Any, width: float, first: Any, second: Any, rgba: np.
 
 
 if __name__ == "__main__":
-    # what MuJoCo or OpenGL print must not end up among the frames
+    # messages that MuJoCo or OpenGL print must not end up among the frames
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stream:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         main(sys.argv[1], stream)

@@ -27,7 +27,7 @@ class Viewer:
     Args:
         model: the model, compiled by MuJoCo.
         title: title of the page.
-        host: address to listen at; others than the loopback let everyone who reaches it watch.
+        host: address to listen at; at any but the loopback, everyone who can reach it can watch.
         port: port to listen at; the next free one if it is taken.
 
     Attributes:

@@ -24,7 +24,7 @@ struct ProbeRequest {
   double cutoff;
   bool positive;
   int size;  // number of values, for kinds whose number differs
-  // what else the kind needs (stages/measurement.hpp)
+  // further data of the kind (stages/measurement.hpp)
   std::vector<int> integers;
   std::vector<double> numbers;
   // position and quaternion of the frame, and of the reference frame, in the objects'; empty: their own frames

@@ -1,4 +1,4 @@
-// Checks whether a call's numbers can be computed with. The caller reports what is wrong with them.
+// Checks whether all numbers of a call are valid. The caller reports which one is wrong.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 //   contacts       = collision_detection(links)
 //   J, b           = constraint_rows(contacts, v*)             equality, dry friction, limits, contacts
 //   A              = delassus(J, factors)                      J M^-1 J'
+//   A, b           = soften_normals(A, b)                      of contacts that give back a depth
 //   lambda         = projected_gauss_seidel(A, b)             or exact(A, b), by the option `solver`
 //   qvel+          = v* + M^-1 J' lambda
 //   qpos+          = integration(qpos, qvel+)
@@ -35,6 +36,7 @@
 #include "revolute/stages/impact.hpp"
 #include "revolute/stages/integration.hpp"
 #include "revolute/stages/kinematics.hpp"
+#include "revolute/stages/soft_normals.hpp"
 
 namespace revolute {
 
@@ -173,6 +175,7 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
   const bool rows = ws.rows.count > 0;
   if (rows) {
     delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
+    soften_normals(ws.rows, ws.delassus.A);
     solve_rows(model, record, ws);
     velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change,
                     ws.solve);
@@ -281,6 +284,7 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
     ws.rows.J[r].force_a += lambda * Force<Bar>{measured->on_a[r].w, measured->on_a[r].v};
     ws.rows.J[r].force_b += lambda * Force<Bar>{measured->on_b[r].w, measured->on_b[r].v};
   }
+  soften_normals_adjoint(at.rows, at.delassus.A, ws.rows, ws.delassus.A);
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors,
                    ws.kinematics);

@@ -2,7 +2,7 @@
 
 The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
 Nothing is guessed from sizes. All environments of a batch share a state without a batch axis. A batch axis of
-length 1 repeats, also that of ctrl where a state has a longer one.
+length 1 repeats, including that of ctrl if a state has a longer one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._controllers import NativeController, bind
 from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
-from .parameters import check_finite, check_params
+from .parameters import check_finite, check_params, parameter_rows
 
 _MIN_QUATERNION = 1e-8
 QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)
@@ -59,6 +59,13 @@ class Problem(NamedTuple):
         """Number of steps T."""
         return self.ctrl.shape[1] * self.control.hold
 
+    def native_inputs(
+        self,
+    ) -> tuple[Float64Array, Float64Array, Float64Array, int, NativeController, dict[str, Float64Array]]:
+        """Return the inputs as the compiled engine takes them."""
+        rows = parameter_rows(self.params)
+        return self.qpos, self.qvel, self.ctrl, self.control.hold, self.controller, rows
+
 
 def check_rollout(
     model: Model,
@@ -66,9 +73,9 @@ def check_rollout(
     qvel: Any,
     ctrl: Any,
     params: Mapping[str, Any] | None,
-    *,
     control: Control = PLAIN,
     checkpoints: Checkpoints = EVERY,
+    *,
     all_states: bool = False,
     copy_ctrl: bool = True,
     copy_states: bool = True,
@@ -102,7 +109,12 @@ def check_rollout(
     def states(steps: int) -> int:
         return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
 
-    problem = _check(model, start, controls, params, ("time", f"nu={model.nu}"), states, control.hold)
+    sound = _sound(model, start["qpos"], start["qvel"], controls, 2) if params is None else None
+    if sound is not None:
+        problem, steps = sound, sound.ctrl.shape[1] * control.hold
+        _check_memory(model, len(sound.ctrl), steps, states(steps))
+    else:
+        problem = _check(model, start, controls, params, ("time", f"nu={model.nu}"), states, control.hold)
     if control is PLAIN:
         return problem
     batch, periods = problem.ctrl.shape[:2]
@@ -117,15 +129,32 @@ def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[st
     """
     controls = as_float64("ctrl", ctrl)
     position, velocity = as_float64("qpos", qpos), as_float64("qvel", qvel)
-    if params is None and native.is_sound_step(
-        model.native, position, velocity, controls, *QUATERNION_SQUARES
-    ):
-        # fast path: check everything in one native call; separate checks take as long as one step
-        if controls.ndim == 2:
-            return Problem(position, velocity, controls, {}, batched=True)
-        return Problem(position[None], velocity[None], controls[None], {}, batched=False)
+    if params is None and (problem := _sound(model, position, velocity, controls, 1)) is not None:
+        return problem
     start = {"qpos": position, "qvel": velocity}
     return _check(model, start, controls, params, (f"nu={model.nu}",), lambda _: 2)
+
+
+def _sound(
+    model: Model, qpos: Float64Array, qvel: Float64Array, ctrl: Float64Array, axes: int
+) -> Problem | None:
+    """Check everything in one native call; separate checks take as long as one step.
+
+    Args:
+        model: the model.
+        qpos: start positions.
+        qvel: start velocities.
+        ctrl: controls.
+        axes: number of axes of ctrl without the batch axis.
+
+    Returns:
+        The arguments; None if an array is wrong, or has to be repeated, or is too large for this check.
+    """
+    if not native.are_sound(model.native, qpos, qvel, ctrl, axes, *QUATERNION_SQUARES):
+        return None
+    if ctrl.ndim > axes:
+        return Problem(qpos, qvel, ctrl, {}, batched=True)
+    return Problem(qpos[None], qvel[None], ctrl[None], {}, batched=False)
 
 
 def _check(
@@ -153,9 +182,7 @@ def _check(
         controls = np.ascontiguousarray(repeated)
     batch, batched = _batch(model, controls, states, axes)
     steps = controls.shape[-2] * hold if "time" in axes else 1
-    count = count_states(steps)
-    if states_bytes(model, batch, count) > _PHYSICAL_MEMORY:
-        raise too_large(model, batch, steps, count)
+    _check_memory(model, batch, steps, count_states(steps))
     check_finite("ctrl", controls)
     for name, state in states.items():
         states[name] = _state(model, name, state, batch, batched)
@@ -166,6 +193,12 @@ def _check(
         params=check_params(model, params, batch, batched),
         batched=batched,
     )
+
+
+def _check_memory(model: Model, batch: int, steps: int, count: int) -> None:
+    """Refuse a trajectory of which `count` states per environment do not fit in this machine's memory."""
+    if states_bytes(model, batch, count) > _PHYSICAL_MEMORY:
+        raise too_large(model, batch, steps, count)
 
 
 def _batch(

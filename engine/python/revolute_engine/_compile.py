@@ -88,7 +88,7 @@ def compile_source(
 def _share_frames(model: mujoco.MjModel) -> None:
     """Write the poses of geoms and sites that MuJoCo uses.
 
-    It takes a frame within 1e-6 of the body's own or inertial frame for equal to that one (`mjtSameFrame`).
+    It treats a frame within 1e-6 of the body's own or inertial frame as equal to it (`mjtSameFrame`).
     """
     same = mujoco.mjtSameFrame
     for kind in ("geom", "site"):

@@ -122,16 +122,17 @@ class Engine:
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         wanted = _wants_all_states(states, policy)
+        kept = policy.differentiable  # the result keeps ctrl for its gradient
         problem = check_rollout(
             model,
             qpos,
             qvel,
             ctrl,
             params,
-            control=control,
-            checkpoints=policy,
+            control,
+            policy,
             all_states=wanted,
-            copy_ctrl=policy.differentiable,
+            copy_ctrl=kept,
             copy_states=False,
         )
         return self._simulate(model, problem, policy, wanted, cancel)
@@ -155,7 +156,7 @@ class Engine:
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu].
             steps: number of steps, from 0.
-            inputs: of `STEP_INPUTS` by name, constant: [batch, size], or [size] for all environments.
+            inputs: inputs of `STEP_INPUTS` by name, constant: [batch, size], or [size] for all environments.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -170,9 +171,10 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         problem = check_step(model, qpos, qvel, ctrl, None)
-        held = {
-            name: rows[:, None] for name, rows in step_inputs(model, inputs, len(problem.ctrl), True).items()
-        }
+        held = {}
+        if inputs:
+            checked = step_inputs(model, inputs, len(problem.ctrl), True)
+            held = {name: rows[:, None] for name, rows in checked.items()}
         found = native.advance(
             model.native, problem.qpos, problem.qvel, problem.ctrl, steps, held, self.threads, cancel
         )
@@ -253,12 +255,7 @@ class Engine:
         try:
             found = native.rollout(
                 model.native,
-                problem.qpos,
-                problem.qvel,
-                problem.ctrl,
-                problem.control.hold,
-                problem.controller,
-                parameter_rows(problem.params),
+                *problem.native_inputs(),
                 checkpoints.policy,
                 checkpoints.count,
                 all_states and not every,
@@ -443,15 +440,7 @@ class Engine:
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(
-            model,
-            qpos,
-            qvel,
-            ctrl,
-            params,
-            control=control,
-            checkpoints=policy,
-            copy_ctrl=False,
-            copy_states=False,
+            model, qpos, qvel, ctrl, params, control, policy, copy_ctrl=False, copy_states=False
         )
         measures = any(term.quantity not in INPUTS for term in checked.terms)
         if control.inputs and measures and not problem.steps:
@@ -480,12 +469,7 @@ class Engine:
         try:
             found = native.value_and_gradient(
                 model.native,
-                problem.qpos,
-                problem.qvel,
-                problem.ctrl,
-                problem.control.hold,
-                problem.controller,
-                parameter_rows(problem.params),
+                *problem.native_inputs(),
                 checkpoints.policy,
                 checkpoints.count,
                 list(terms),
@@ -598,7 +582,7 @@ class Engine:
             qvel: velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu], or [nu] for a single environment.
             params: model parameters by name, as in `rollout`.
-            inputs: of `STEP_INPUTS` by name, with the leading axes of ctrl, or without for all.
+            inputs: inputs of `STEP_INPUTS` by name, with the leading axes of ctrl, or without for all.
             cancel: token whose `cancel()` stops the call.
 
         Returns:
@@ -661,8 +645,8 @@ class Engine:
                 need them.
             time: time in s for clocks, a number or one per time; None for zero.
             params: model parameters by name, as in `rollout`.
-            inputs: of `STEP_INPUTS` by name, with the leading axes of qpos, or without for all.
-            diverged: whether states may be NaN; what is measured there is NaN.
+            inputs: inputs of `STEP_INPUTS` by name, with the leading axes of qpos, or without for all.
+            diverged: whether states may be NaN; their measured quantities are NaN.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.

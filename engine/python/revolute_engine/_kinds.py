@@ -36,7 +36,7 @@ SIMULATED = Kind()
 """The engine simulates it."""
 
 NOTED = Kind()
-"""It only measures, and has no effect on the motion."""
+"""The element only measures; it has no effect on the motion."""
 
 _JOINT = "drive a joint, a tendon, a site or a body"
 _GAIN = "use a fixed, affine or muscle gain"

@@ -105,7 +105,7 @@ def load_model(
         notes = [*document.notes, *supported]
         arrays, alarming, zero_pose = _engine_arrays(compiled, document, chosen)
         notes += notes_on_faces(compiled, arrays)
-        # a file with keyframes says itself where to start
+        # a file with keyframes defines its own starts
         (notes if compiled.nkey else alarming).extend(zero_pose)
         native = _native.Model(arrays)
         alarming += first_step_warnings(compiled, arrays, native)
@@ -168,7 +168,7 @@ class _Given:
     """What the user gave as source.
 
     Attributes:
-        label: what messages call it.
+        label: its name in messages.
         name: the model's name, empty when only the text can say.
         data: URDF or MJCF text.
         finder: where files that the text names are looked up.

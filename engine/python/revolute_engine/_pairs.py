@@ -173,7 +173,7 @@ def _ground_pairs(model: mujoco.MjModel) -> IntArray:
 
 
 def _touching_pairs(model: mujoco.MjModel) -> IntArray:
-    """Return the pairs of shapes, of which none is ground, that touch in the zero pose, except those that
+    """Return the pairs of shapes that touch in the zero pose, without pairs with the ground and pairs that
     the file names."""
     ends = _ordered(model, _zero_pose(model).contact.geom.astype(np.int64).reshape(-1, 2))
     keys = _keys(model, ends[:, 0], ends[:, 1])

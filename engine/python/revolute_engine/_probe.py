@@ -30,9 +30,8 @@ class Probe(NamedTuple):
         vector: magnetic field, or size of the zone.
         cutoff: bound on the numbers, 0 for none.
         positive: whether only large numbers are cut off.
-        size: how many numbers it gives, for kinds of which that differs.
-        integers: what else the kind needs (engine/include/revolute/stages/measurement.hpp).
-        numbers: the same.
+        size: number of values, for kinds that do not have a fixed number.
+        integers, numbers: further data of the kind (engine/include/revolute/stages/measurement.hpp).
         offset: position and quaternion of the frame in the object's, or nothing.
         reference_offset: the same for the reference frame.
     """

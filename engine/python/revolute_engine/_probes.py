@@ -23,7 +23,7 @@ _FRAMES = {
 
 
 def numbers_of(probes: Sequence[Probe]) -> int:
-    """Return how many numbers probes give."""
+    """Return the number of values that probes give."""
     return sum(native.probe_sizes[probe.kind] or probe.size for probe in probes)
 
 

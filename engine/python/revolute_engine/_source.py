@@ -77,7 +77,7 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
     """Read a model's text.
 
     Args:
-        label: what messages call the file.
+        label: name of the file in messages.
         data: URDF or MJCF text.
         finder: where files that the text names are looked up.
 

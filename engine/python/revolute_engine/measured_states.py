@@ -1,4 +1,4 @@
-"""Shapes and checks of what is measured at states: inputs, names of quantities, results and cotangents."""
+"""Shapes and checks for measuring at states: inputs, names of quantities, results and cotangents."""
 
 from __future__ import annotations
 
@@ -51,21 +51,7 @@ def check_states(
     *,
     diverged: bool = False,
 ) -> States:
-    """Check states to measure at.
-
-    Args:
-        model: the model.
-        qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
-        qvel: velocities with the same leading axes, or [nv] for all; None for zero.
-        ctrl: controls with the same leading axes, or [nu] for all; None if nothing needs them.
-        time: time in s, a number or one per time; None for zero.
-        params: parameters by name; a leading batch axis gives each environment its own.
-        inputs: of `STEP_INPUTS` by name, with the same leading axes, or without for all.
-        diverged: whether states may be NaN.
-
-    Raises:
-        ArgumentError: a shape, a number or a name is wrong.
-    """
+    """Check states to measure at; arguments and errors are those of `Engine.states_to_measure`."""
     positions = as_float64("qpos", qpos)
     if positions.ndim not in (1, 2, 3) or positions.shape[-1] != model.nq or not positions.size:
         raise ArgumentError.expected(
@@ -131,10 +117,10 @@ def _inputs(
 
 
 class Quantity(NamedTuple):
-    """One quantity that was asked for.
+    """A requested quantity.
 
     Attributes:
-        probes: what the engine measures.
+        probes: the probes that measure it.
         shape: axes of the result after those of the states.
     """
 

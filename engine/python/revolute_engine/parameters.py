@@ -62,11 +62,11 @@ class Parameter:
 
     Attributes:
         axes: sizes of its axes, names of the model's counts or numbers.
-        unit: what its entries are, for messages.
+        unit: unit of its entries, for messages.
         text: what it is, in one line.
         at_least_zero: negative entries are refused.
         at_most: largest entry.
-        positive: where the model's own entry is positive, zero is refused; what is expected, for messages.
+        positive: if given, entries that are positive in the model must stay positive; their text in messages.
         contact_model: the only contact model that reads it, None for all.
         columns: names of the entries of its second axis.
         array: name of the model's array with its own value, when it is another one.
@@ -232,7 +232,7 @@ def check_params(
         The values as given, as float64 arrays that share no memory with the user's.
 
     Raises:
-        ArgumentError: names the parameter, what was expected and what was given.
+        ArgumentError: a name is unknown, or a shape or a number does not fit.
     """
     checked = _by_name(model, "params", params)
     for name, value in checked.items():
@@ -254,7 +254,7 @@ def check_params_tan(
         batched: the call has a batch axis.
 
     Raises:
-        ArgumentError: names the parameter, what was expected and what was given.
+        ArgumentError: a name is unknown, or a shape or a number does not fit.
     """
     checked = _by_name(model, "params_tan", params_tan)
     for name, value in checked.items():
@@ -345,7 +345,7 @@ def _check_bounds(model: Model, name: str, value: Float64Array) -> None:
     parameter = PARAMETERS[name]
     if parameter.at_least_zero:
         own = default_parameter(model, name)
-        # what has mass keeps some: the equations of motion would be singular
+        # an entry with mass must keep some, or the equations of motion would be singular
         least = np.where(own > 0, np.finfo(float).tiny if parameter.positive else 0.0, 0.0)
         # a file may give a link that is fixed to another a negative moment
         least = np.where(own < 0, -np.inf, least)

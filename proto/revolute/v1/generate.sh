@@ -1,8 +1,8 @@
 #!/bin/sh
-# Generates the Python stubs of the v1 API, and comments.json with the comments of the proto files, which the server's OpenAPI
+# Generates the Python messages of the v1 API, and comments.json with the comments of the proto files, which the server's OpenAPI
 # description shows. Usage: generate.sh [output folder]
 # Needs grpcio-tools 1.76.0 (set PYTHON to the interpreter that has it). The output folder defaults to client/, where
-# the stubs are checked in as client/revolute/contract/v1/; tests/packaging regenerates them and compares.
+# the modules are checked in as client/revolute/contract/v1/; tests/packaging regenerates them and compares.
 # protoc names the Python modules after the paths of the proto files, so their imports are moved to that package.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -18,13 +18,9 @@ mkdir -p "$package"
 cd "$root/proto"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$python" -m grpc_tools.protoc -I. --python_out="$work" --pyi_out="$work" --grpc_python_out="$work" \
+"$python" -m grpc_tools.protoc -I. --python_out="$work" --pyi_out="$work" \
     --include_source_info --descriptor_set_out="$work/descriptors" revolute/v1/*.proto
 "$python" revolute/v1/comments.py "$work/descriptors" "$package/comments.json"
-# messages alone need no service stubs
-for messages in tensor error gradient_report verb; do
-    rm -f "$work/revolute/v1/${messages}_pb2_grpc.py"
-done
 for stub in "$work"/revolute/v1/*; do
     sed -e 's/^from revolute\.v1 import/from revolute.contract.v1 import/' \
         -e "s/'revolute\.v1\.\([a-z_]*_pb2\)', _globals/'revolute.contract.v1.\1', _globals/" \

@@ -73,12 +73,12 @@ def is_visible(owner: str) -> bool:
 
 
 def require_owner(noun: str, owner: str, act: str) -> None:
-    """Refuse something with a shared record unless the caller is its owner or an admin.
+    """Raise an error unless the caller is the owner of a shared record or an admin.
 
     Args:
         noun: kind of the record, "model".
         owner: name of the caller who created it.
-        act: what only they may do, e.g. "delete it".
+        act: the action that is not allowed, e.g. "delete it".
 
     Raises:
         PermissionDeniedError: another caller owns it.

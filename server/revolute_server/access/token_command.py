@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     new = commands.add_parser("new", help="make a token", description="Print a new token, once.")
-    new.add_argument("--name", required=True, help="who gets it; logs and quotas use the name")
+    new.add_argument("--name", required=True, help="its holder; logs and quotas use this name")
     new.add_argument("--role", required=True, choices=("read", "run", "admin"), help="what it may do")
     new.add_argument("--expires", metavar="DATE", help="last day (UTC) on which it is valid, e.g. 2030-12-31")
     new.add_argument(

@@ -181,7 +181,7 @@ def token_line(
     """Return the line of a token for the token file.
 
     Args:
-        name: who gets it.
+        name: name of its holder.
         role: what it may do.
         token: the token.
         last_day: last day (UTC) on which it is valid.
@@ -202,7 +202,7 @@ def add_token(path: Path, name: str, role: str, line: str) -> None:
 
     Args:
         path: the file.
-        name: who gets the token.
+        name: name of its holder.
         role: what it may do.
         line: what `token_line` returns.
 

@@ -78,6 +78,9 @@ class Reservation:
         Raises:
             LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
         """
+        # most calls reserve nothing at first
+        if not count:
+            return
         self._make_room(count)
         self._budget.quotas.add_memory(self.client, count, self._what)
         self._budget.used += count
@@ -103,6 +106,8 @@ class Reservation:
 
     def give_back(self, count: int) -> None:
         """Free some of the reserved bytes."""
+        if not count:
+            return
         self._budget.used -= count
         self._budget.quotas.remove_memory(self.client, count)
         self.count -= count

@@ -23,6 +23,9 @@ _CONTROLS = 2**20
 _HELD = 2**30
 """Largest number of steps that a rollout holds a control for."""
 
+_FEW = 1024
+"""So many environments fit into memory; the engine checks whether more do."""
+
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
 
@@ -66,7 +69,16 @@ class State:
             object.__setattr__(self, "residual", np.zeros(len(self.status)))
 
 
-def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel: Any = None) -> State:
+def start_state(
+    engine: Engine,
+    model: Model,
+    batch: int,
+    qpos: Any = None,
+    qvel: Any = None,
+    *,
+    mocap: Mapping[str, Any] = MappingProxyType({}),
+    params: Mapping[str, Float64Array] = MappingProxyType({}),
+) -> State:
     """Return a state at time zero.
 
     Args:
@@ -75,20 +87,39 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
         batch: number of environments.
         qpos: [batch, nq], or [nq] for all; the model's own when None.
         qvel: [batch, nv], or [nv] for all; the model's own when None.
+        mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are the model's.
+        params: checked parameters of the session's model.
 
     Raises:
         ArgumentError: the state does not fit the model.
     """
-    given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
-    # no copy: the arrays of a request have no other user
-    start = engine.start_states(model, batch, *given, own=False)
-    mocap = {name: np.repeat(getattr(model, name)[None], batch, axis=0) for name in _mocap_of(model)}
-    counts, ctrl = np.zeros(batch, np.int64), np.zeros((batch, model.nu))
-    return State(*start, 0, 0.0, np.zeros(batch, np.int32), counts, mocap=mocap, ctrl=ctrl)
+    if qpos is None and qvel is None and batch <= _FEW:
+        # the model's own state needs no check
+        start = _rows(model.qpos0, batch), _rows(model.qvel0, batch)
+    else:
+        given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
+        # no copy: the arrays of a request have no other user
+        start = engine.start_states(model, batch, *given, own=False)
+    rest = {name: _rows(getattr(model, name), batch) for name in _mocap_of(model)}
+    return State(
+        *start,
+        step_count=0,
+        time=0.0,
+        status=np.zeros(batch, np.int32),
+        step_counts=np.zeros(batch, np.int64),
+        params=params,
+        mocap=_changed_mocap(model, rest, mocap, batch),
+        ctrl=np.zeros((batch, model.nu)),
+    )
 
 
 def _mocap_of(model: Model) -> tuple[str, ...]:
     return MOCAP_INPUTS if model.nmocap else ()
+
+
+def _rows(row: Float64Array, batch: int) -> Float64Array:
+    """Return the same row for each environment; a single one shares memory with `row`."""
+    return row[None] if batch == 1 else np.repeat(row[None], batch, axis=0)
 
 
 def _changed_mocap(
@@ -130,10 +161,9 @@ def reset_state(
         ArgumentError: the state or the mask does not fit.
     """
     batch = len(state.status)
-    start = start_state(engine, model, batch, qpos, qvel)
-    start = dataclasses.replace(start, mocap=_changed_mocap(model, start.mocap, mocap, batch))
+    start = start_state(engine, model, batch, qpos, qvel, mocap=mocap, params=state.params)
     if where is None:
-        return dataclasses.replace(start, params=state.params)
+        return start
     mask = _checked_mask(where, len(state.status))
     rows = mask[:, None]
     counts = np.where(mask, 0, state.step_counts)
@@ -644,4 +674,6 @@ def _checked_control(model: Model, batch: int, ctrl: Any, periods: int | None = 
     if not native.all_finite(array):
         bad = np.argwhere(~np.isfinite(array))[0]
         raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad)], at=str(bad.tolist()))
-    return array if array.shape[:-1] == (batch,) else np.repeat(array.reshape(1, model.nu), batch, axis=0)
+    if array.ndim == 2 and len(array) == batch:
+        return array
+    return _rows(array.reshape(nu), batch)

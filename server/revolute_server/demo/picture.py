@@ -38,7 +38,7 @@ def film_strip(
         posts: lines to draw, [2 lines, 2 ends, xyz]: the second one, the target, in red; None for no lines.
 
     Returns:
-        The pictures, and why there are none.
+        The pictures, and the reason if there are no pictures.
     """
     lines = [] if posts is None else [Arrows(posts[:1], GREY), Arrows(posts[1:], RED)]
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import grpc
@@ -64,7 +64,7 @@ class EnvironmentServicer:
         """End each stream after its current request."""
         self._stopping.set()
 
-    async def process(self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+    async def process(self, _requests: object, context: grpc.aio.ServicerContext) -> None:
         """Answer the requests of one stream."""
         metadata, peer = metadata_of(context), context.peer()
         budget, settings = self._service.budget, self._service.settings
@@ -74,8 +74,7 @@ class EnvironmentServicer:
         try:
             self._calls.access.admit(f"Environment.{_METHOD}", metadata.get("authorization"))
             with self._peers.working(peer):
-                parts = client.parts(requests)
-                while (content := await _next(parts, stopping)) is not None:
+                while (content := await _next(client, stopping)) is not None:
                     await client.write(await self._answer(agent, content, metadata, host_of(peer)))
             if self._stopping.is_set():
                 raise UnavailableError(
@@ -91,7 +90,7 @@ class EnvironmentServicer:
             agent.close()
 
     async def _answer(self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str) -> bytes:
-        """Answer one request; an error is an answer, too, and the stream goes on."""
+        """Answer one request; an error is an answer too, and the stream continues."""
         response = pb.EnvironmentResponse()
         with self._calls.open("dm_env_rpc", metadata, host=host) as call:
             try:
@@ -120,7 +119,7 @@ def _decode(content: bytes) -> pb.EnvironmentRequest:
     return request
 
 
-async def _next(requests: Any, stopping: asyncio.Task[Any]) -> bytes | None:
+async def _next(requests: Client, stopping: asyncio.Task[Any]) -> bytes | None:
     """Return the bytes of the next request; None at the end of the stream or when the server stops."""
     if stopping.done():
         return None

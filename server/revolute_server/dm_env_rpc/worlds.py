@@ -129,7 +129,7 @@ class Worlds:
             self._ends.pop(world.name).cancel()
 
     def release(self, world: World) -> None:
-        """Stop counting a stream that holds a world; without streams the world is destroyed after a while."""
+        """Stop counting a stream that holds a world; a world without streams is destroyed after a while."""
         if world.name not in self._worlds:
             return
         self._holders[world.name] -= 1

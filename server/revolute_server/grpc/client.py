@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -60,31 +60,34 @@ class Client:
         # with little memory, one slow client must not take all of it
         self._half_part = min(int(_GAPS * largest), settings.memory // 16)
 
-    async def parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the parts of the request."""
+    def __aiter__(self) -> Client:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next part of the request.
+
+        A client is its own iterator, because most requests have one part and are not read to their end: an
+        async generator that is left half-way costs a task to close it.
+        """
         seconds: float = getattr(self._settings, self._pause)
+        content = await self._wait.for_client(
+            self._context.read, self._half_part, seconds, self._late, "a part of a request"
+        )
+        if content is grpc.aio.EOF:
+            raise StopAsyncIteration
+        self._peers.received(self._peer, len(content))
+        return content
 
-        def late() -> DeadlineError:
-            return DeadlineError.expected(
-                "request",
-                f"another part of it within {self._settings.flag(self._pause)} s",
-                "none",
-                advice="send the request again without pauses",
-            )
-
-        iterator = aiter(stream)
-        while True:
-            try:
-                content = await self._wait.for_client(
-                    lambda: anext(iterator), self._half_part, seconds, late, "a part of a request"
-                )
-            except StopAsyncIteration:
-                return
-            self._peers.received(self._peer, len(content))
-            yield content
+    def _late(self) -> DeadlineError:
+        return DeadlineError.expected(
+            "request",
+            f"another part of it within {self._settings.flag(self._pause)} s",
+            "none",
+            advice="send the request again without pauses",
+        )
 
     async def take(self, answers: Any, is_stream: bool) -> None:
-        """Send the answers of a behaviour: the values of an async generator, or that of a coroutine."""
+        """Send the answers of a behaviour of gRPC's: the values of an async generator, or of a coroutine."""
         if not hasattr(answers, "__aiter__"):
             answer = await answers
             if not is_stream:  # else the behaviour has written its answers

@@ -122,7 +122,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         reader = _Reader(method, self._calls, self._memory)
         inner = _behaviour(handler)
 
-        async def guarded(stream: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+        async def guarded(_stream: object, context: grpc.aio.ServicerContext) -> None:
             headers = metadata_of(context)
             with _opened(self._calls, reader.verb, context, headers) as call:
                 try:
@@ -130,8 +130,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                     with self._peers.working(context.peer()):
                         _admit(call, self._calls, reader, headers, context)
                         client = self._client(context, is_conversation=reader.verb == _CONVERSATION)
-                        answers = inner(await reader.read(client.parts(stream)), context)
-                        await client.take(answers, handler.response_streaming)
+                        await inner(await reader.read(client), client)
                 except UnreadError as error:
                     call.reason, call.message = error.reason, error.message
                     # no status: it would wait behind bytes that the client does not read
@@ -146,11 +145,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Return the behaviour of a method of health or reflection, which everybody may call."""
         inner = _behaviour(handler)
 
-        async def bounded(stream: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+        async def bounded(_stream: object, context: grpc.aio.ServicerContext) -> None:
             try:
                 with self._peers.working(context.peer()), self._watch(handler):
                     client = self._client(context)
-                    messages = _decoded(client.parts(stream), handler.request_deserializer)
+                    messages = _decoded(client, handler.request_deserializer)
                     request = messages if handler.request_streaming else await _only(messages)
                     await client.take(inner(request, context), handler.response_streaming)
             except UnreadError:
@@ -267,17 +266,9 @@ class _Reader:
             ArgumentError: the bytes are not a valid message; for a stream, raised when the part is read.
             LimitError: the queue for workers is full; for a stream, raised when the first part is read.
         """
-        return self._parts(parts) if self._streaming else self._message(await _only(parts))
+        return _Parts(self, parts) if self._streaming else self.message(await _only(parts))
 
-    async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[ReceivedPart]:
-        first = True
-        async for content in stream:
-            if first:
-                first = False
-                await self._check_room(stream)
-            yield ReceivedPart(self._message(content), len(content))
-
-    async def _check_room(self, stream: AsyncIterator[bytes]) -> None:
+    async def check_room(self, stream: AsyncIterator[bytes]) -> None:
         """Refuse a streamed request after its first part if the queue for workers is full.
 
         The other parts are read and dropped first: some clients, such as grpc.aio, report INTERNAL when the
@@ -292,11 +283,40 @@ class _Reader:
                     await within(pause, anext(stream))
             raise
 
-    def _message(self, content: bytes) -> Any:
+    def message(self, content: bytes) -> Any:
+        """Decode a message or a part of one.
+
+        Raises:
+            ArgumentError: the bytes are not valid.
+        """
         try:
             return self._type.FromString(content)
         except DecodeError:
             raise _no_message(self.verb, len(content)) from None
+
+
+class _Parts:
+    """The decoded parts of a streamed request.
+
+    Args:
+        reader: decodes them.
+        stream: their bytes.
+    """
+
+    def __init__(self, reader: _Reader, stream: AsyncIterator[bytes]) -> None:
+        self._reader = reader
+        self._stream = stream
+        self._is_begun = False
+
+    def __aiter__(self) -> _Parts:
+        return self
+
+    async def __anext__(self) -> ReceivedPart:
+        content = await anext(self._stream)
+        if not self._is_begun:
+            self._is_begun = True
+            await self._reader.check_room(self._stream)
+        return ReceivedPart(self._reader.message(content), len(content))
 
 
 @contextmanager

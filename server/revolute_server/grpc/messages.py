@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -115,13 +115,14 @@ async def _off_the_loop(entries: int, work: Callable[..., Result], *arguments: A
 
 
 async def send(
+    write: Callable[[bytes], Awaitable[None]],
     part_type: type[Message],
     start: Message,
     document: Document,
     telemetry: Telemetry,
     first: str = "start",
-) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of an answer part by part, and record the time spent on making the parts.
+) -> None:
+    """Write the bytes of an answer part by part, and record the time spent on making the parts.
 
     If the client shares memory, the arrays of the answer are written there.
     """
@@ -129,7 +130,7 @@ async def send(
     values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
     # `map` keeps no part while its bytes are sent
     for part in clock.each(map(part_type.SerializeToString, to_parts(part_type, start, values, first=first))):
-        yield part
+        await write(part)
     clock.report(telemetry)
 
 

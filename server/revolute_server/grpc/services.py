@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -21,6 +21,7 @@ from ..access.admission import Calls
 from ..answers import Document, document_bytes
 from ..compute.memory_budget import Reservation
 from ..verbs import Verbs
+from .client import Client
 from .connections import LARGEST_PART, connection_options
 from .interceptor import CallInterceptor
 from .messages import receive, send, whole
@@ -118,18 +119,18 @@ class _Services:
     def _handler(self, verb: Verb) -> grpc.RpcMethodHandler:
         """Return the handler of one rpc."""
         special = {"StreamRollout": self._segments, "ValueAndGradient": self._value_and_gradient}
-        streams = verb.method.client_streaming, verb.method.server_streaming
         answer = special.get(verb.name, self._parts if verb.method.server_streaming else self._whole)
-        return _BUILD[streams](functools.partial(answer, verb))
+        # the interceptor calls it with a decoded request and the client
+        return grpc.stream_stream_rpc_method_handler(functools.partial(answer, verb))
 
-    async def _whole(self, verb: Verb, request: Any, _context: Any) -> Any:
+    async def _whole(self, verb: Verb, request: Any, client: Client) -> None:
         """Answer with one message."""
         with self._memory() as memory:
             document = await self._verbs.call(verb, await self._document(verb, request, memory))
         message = GetMessageClass(verb.method.output_type)()
-        return whole(message, {verb.wrapped_in: document} if verb.wrapped_in else document)
+        await client.write(whole(message, {verb.wrapped_in: document} if verb.wrapped_in else document))
 
-    async def _parts(self, verb: Verb, request: Any, _context: Any) -> AsyncGenerator[Any, None]:
+    async def _parts(self, verb: Verb, request: Any, client: Client) -> None:
         """Answer with a message in parts.
 
         The arrays of the answer count as memory in use while they are sent. Those of a kept trajectory with
@@ -141,14 +142,13 @@ class _Services:
             try:
                 if document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
-                async for part in self._send(verb, document):
-                    yield part
+                await self._send(client, verb, document)
             except BaseException:
                 if undo is not None:
                     undo(document)
                 raise
 
-    async def _segments(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
+    async def _segments(self, verb: Verb, parts: Any, client: Client) -> None:
         """Answer with the segments of a rollout, then its RolloutEnd."""
         part_type = GetMessageClass(verb.method.output_type)
         with self._memory() as memory:
@@ -156,50 +156,44 @@ class _Services:
             async with contextlib.aclosing(self._verbs.stream(verb, request)) as pieces:
                 async for piece in pieces:
                     if "trajectory_id" not in piece:
-                        async for part in self._send(verb, piece):
-                            yield part
+                        await self._send(client, verb, piece)
                         continue
                     try:
-                        yield part_type(end=whole(trajectory_pb2.RolloutEnd(), piece))
+                        await client.write(part_type(end=whole(trajectory_pb2.RolloutEnd(), piece)))
                     except BaseException:
                         self._verbs.undo_rollout(piece)
                         raise
 
-    async def _value_and_gradient(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
+    async def _value_and_gradient(self, verb: Verb, parts: Any, client: Client) -> None:
         """Answer for the loss of the request; without one, ask the client for the loss's gradient."""
         with self._memory() as memory:
             request = await self._one(parts, memory)
-            answers = self._given_loss if "loss" in request else self._client_loss
-            async with contextlib.aclosing(answers(verb, request, parts, memory)) as answer:
-                async for part in answer:
-                    yield part
+            answer = self._given_loss if "loss" in request else self._client_loss
+            await answer(verb, request, parts, client, memory)
 
     async def _given_loss(
-        self, verb: Verb, request: dict[str, Any], parts: Any, memory: Reservation
-    ) -> AsyncGenerator[Any, None]:
+        self, verb: Verb, request: dict[str, Any], parts: Any, client: Client, memory: Reservation
+    ) -> None:
         """Answer with the loss and its gradient."""
         async for _ in parts:
             raise ArgumentError.expected("part", "the end of the stream", "one part more")
         document = await self._verbs.call(verb, _without_empty_fields(request))
         memory.grow(document_bytes(document))
-        async for part in self._send(verb, document):
-            yield part
+        await self._send(client, verb, document)
 
     async def _client_loss(
-        self, verb: Verb, request: dict[str, Any], parts: Any, memory: Reservation
-    ) -> AsyncGenerator[Any, None]:
+        self, verb: Verb, request: dict[str, Any], parts: Any, client: Client, memory: Reservation
+    ) -> None:
         """Send the trajectory, wait for the client's cotangents, and answer with the gradient."""
         async with self._verbs.client_loss(request) as (trajectory, differentiate):
-            async for part in self._send(verb, trajectory, "trajectory"):
-                yield part
+            await self._send(client, verb, trajectory, "trajectory")
             cotangents = await self._one(parts, memory, "cotangents")
             for name in ("trajectory_id", "wrt", "gradient"):
                 if cotangents.pop(name):
                     raise ArgumentError.expected(f"cotangents.{name}", "nothing", "a value")
             document = await differentiate(cotangents)
             memory.grow(document_bytes(document))
-            async for part in self._send(verb, document):
-                yield part
+            await self._send(client, verb, document)
 
     def _memory(self) -> Reservation:
         """Return an empty reservation for the memory of a request and its answer."""
@@ -216,22 +210,15 @@ class _Services:
         """Read one message of a stream that goes on after it."""
         return await receive(parts, memory, self._verbs.service.settings, first, to_end=False)
 
-    def _send(self, verb: Verb, document: Document, first: str = "start") -> AsyncGenerator[Any, None]:
+    async def _send(self, client: Client, verb: Verb, document: Document, first: str = "start") -> None:
         """Write a message of an answer part by part; `first` names the field of its first part."""
         output = verb.method.output_type
         message = output.fields_by_name[first].message_type
         assert message is not None
         start = GetMessageClass(message)()
-        return send(GetMessageClass(output), start, document, self._verbs.service.telemetry, first)
-
-
-_BUILD: dict[tuple[bool, bool], Callable[..., grpc.RpcMethodHandler]] = {
-    (False, False): grpc.unary_unary_rpc_method_handler,
-    (True, False): grpc.stream_unary_rpc_method_handler,
-    (False, True): grpc.unary_stream_rpc_method_handler,
-    (True, True): grpc.stream_stream_rpc_method_handler,
-}
-"""Handler constructors by (request is a stream, answer is a stream)."""
+        await send(
+            client.write, GetMessageClass(output), start, document, self._verbs.service.telemetry, first
+        )
 
 
 def _text(content: bytes) -> str:

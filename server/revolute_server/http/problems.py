@@ -55,7 +55,7 @@ def problem(
 
 
 def install(app: FastAPI) -> None:
-    """Answer all errors of an application, also those of the framework, with problem documents."""
+    """Answer all errors of an application, including the framework's own, with problem documents."""
 
     @app.exception_handler(HTTPException)
     async def routing(request: Request, error: HTTPException) -> Response:

@@ -188,7 +188,7 @@ def _monitoring(verbs: Verbs, calls: Calls) -> APIRouter:
         dependencies=[Depends(admission(calls, METRICS, while_draining=True))],
     )
     async def metrics() -> Response:
-        """Report what is counted and timed, for Prometheus."""
+        """Report counters and timings, for Prometheus."""
         return Response(verbs.service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
 
     @router.get(

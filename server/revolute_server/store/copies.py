@@ -1,7 +1,7 @@
 """Copies of a store: a backup of a store in use, its restoration, and the move to a store of another kind.
 
 Each record is copied with its checksum verified, models before the records that refer to them. A record that
-is written or deleted during the copy may or may not be in it; all others are. A copied record has
+is written or deleted during the copy may be missing from the copy; all others are in it. A copied record has
 its id, summary, expiry and client; its version and time of creation are new.
 """
 

@@ -26,7 +26,7 @@ from ..settings import format_bytes
 MODEL, SESSION, TRAJECTORY, REQUEST, TOMBSTONE = "model", "session", "trajectory", "request", "tombstone"
 
 COUNTED = (MODEL, SESSION, TRAJECTORY)
-"""Kinds with limits: a new record beyond a limit is refused. Of the other two the oldest are deleted."""
+"""Kinds with limits: a new record beyond a limit is refused. Of others, the oldest records are deleted."""
 
 Payload = tuple[Any, ...]
 """Consecutive buffers of a payload; see `codec`."""
@@ -287,7 +287,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def get(self, kind: str, key: str) -> Record | None:
-        """Return a record, also an expired one; None if there is none.
+        """Return a record, even if it has expired; None if it does not exist.
 
         Raises:
             DataLossError: the record is damaged.
@@ -341,7 +341,7 @@ async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
 async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None = None) -> None:
     """Delete old records of a kind beyond a number or a number of bytes; None for no limit.
 
-    The oldest records go of the clients who have more than an equal share of the limit, so that no client can
+    Clients with more than an equal share of the limit lose their oldest records, so that no client can
     displace the records of others. The summary of a record names its client.
     """
     after = 0
@@ -358,12 +358,12 @@ async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None
 
 @dataclasses.dataclass
 class Excess:
-    """What must go until records of a kind are within their limits.
+    """Records and bytes to delete until a kind is within its limits.
 
     Attributes:
-        count: number of records that must go.
-        size: bytes that must go.
-        clients: number and bytes beyond an equal share, of each client who has more.
+        count: number of records to delete.
+        size: bytes to delete.
+        clients: number and bytes beyond an equal share, for each client with more than that.
     """
 
     count: int
@@ -372,7 +372,7 @@ class Excess:
 
     @classmethod
     def of(cls, usage: Usage, kind: str, keep: int | None, keep_bytes: int | None, each: int = 0) -> Excess:
-        """Return what is beyond the limits; `each` is added to the bytes of a record."""
+        """Return the excess over the limits; `each` is added to the bytes of a record."""
         held = {name: (n, size + each * n) for (other, name), (n, size) in usage.items() if other == kind}
         count = 0 if keep is None else max(0, sum(n for n, _ in held.values()) - keep)
         size = 0 if keep_bytes is None else max(0, sum(own for _, own in held.values()) - keep_bytes)
@@ -389,7 +389,7 @@ class Excess:
         return self.count > 0 or self.size > 0
 
     def take(self, entry: Entry) -> bool:
-        """Tell whether a record must go, and subtract it."""
+        """Tell whether a record must be deleted, and subtract it from the excess."""
         beyond = self.clients.get(str(entry.summary.get(CLIENT, "")))
         if not self or beyond is None or max(beyond) <= 0:
             return False

@@ -360,7 +360,7 @@ class SqliteStore(Store):
             try:
                 self._write_waiting(jobs)
             except BaseException as error:
-                # the thread must go on: no other thread writes
+                # the thread must continue, because no other thread writes
                 _log.exception("store: a transaction met a fault")
                 self._fail(jobs, error)
 

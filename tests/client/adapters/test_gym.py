@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import revolute
 from revolute.gym import NAMED_TASKS, Env, Task, VectorEnv, noise
-from tests.server.conftest import CART
+from testbed.cart import CART
 
 COUNT = 3
 

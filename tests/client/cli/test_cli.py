@@ -13,7 +13,7 @@ import pytest
 
 import revolute_engine
 from revolute.cli import main
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import revolute
-from tests.server.processes import ServerProcess
+from testbed.server_process import ServerProcess
 
 BLOCKED = """
 import sys

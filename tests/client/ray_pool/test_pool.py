@@ -20,7 +20,7 @@ import revolute
 import revolute.torch
 from revolute.contract.errors import ArgumentError, DivergedError, UnavailableError
 from revolute.ray import RolloutPool
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 BATCH, STEPS = 150, 100
 PULLED = """

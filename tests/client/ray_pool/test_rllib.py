@@ -14,13 +14,17 @@ import pytest
 import revolute.gym
 from revolute.ray import register_envs
 from revolute.ray.environments import create
+from testbed.server_process import running_server
 from tests.server.observe.test_metrics import sample, scrape
-from tests.server.processes import running_server
-
-pytest.importorskip("ray.rllib", reason="RLlib is not installed", exc_type=ImportError)
 
 SCRIPT = Path(__file__).resolve().parents[3] / "examples/rl/rllib_ppo.py"
 ENVIRONMENTS, STEPS = 8, 256
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _rllib() -> None:
+    """Skip these tests without RLlib; its import takes seconds, which only they should wait for."""
+    pytest.importorskip("ray.rllib", reason="RLlib is not installed", exc_type=ImportError)
 
 
 def test_the_names_are_those_of_gymnasium(ray_cluster: None) -> None:

@@ -11,25 +11,22 @@ import grpc
 import pytest
 
 import revolute
-from revolute.contract.v1 import server_pb2, server_pb2_grpc
+from revolute.contract.v1 import server_pb2
 from revolute.transports.grpc import GrpcTransport
 from revolute.transports.network import Credentials, parse_address
 
 
-class _Servicer(server_pb2_grpc.ServerServiceServicer):
-    """Answers GetServerInfo by calling a function."""
-
-    def __init__(self, answer: Callable[[Any], Any]) -> None:
-        self._answer = answer
-
-    def GetServerInfo(self, request: Any, context: grpc.ServicerContext) -> Any:
-        return self._answer(context)
-
-
 @contextmanager
 def serving(answer: Callable[[Any], Any]) -> Iterator[str]:
+    """Serve GetServerInfo, answered by a function of the call's context."""
     server = grpc.server(ThreadPoolExecutor(1))
-    server_pb2_grpc.add_ServerServiceServicer_to_server(_Servicer(answer), server)
+    handler = grpc.unary_unary_rpc_method_handler(
+        lambda _request, context: answer(context),
+        request_deserializer=server_pb2.GetServerInfoRequest.FromString,
+        response_serializer=server_pb2.GetServerInfoResponse.SerializeToString,
+    )
+    named = grpc.method_handlers_generic_handler("revolute.v1.ServerService", {"GetServerInfo": handler})
+    server.add_generic_rpc_handlers((named,))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield f"grpc://127.0.0.1:{port}"

@@ -24,11 +24,11 @@ from revolute_server.access.admission import Calls
 from revolute_server.access.caller import Caller, Role
 from revolute_server.access.rates import Rates
 from revolute_server.settings import Settings
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire, HttpWire
 
-from ..conftest import CART
 from ..observe.test_metrics import sample, scrape
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire, HttpWire
 
 ROLLOUT = "TrajectoryService.Rollout"
 RARE = 1e-3  # calls per second: one call, and then none during a test

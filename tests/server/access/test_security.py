@@ -26,10 +26,9 @@ from revolute.contract.errors import ArgumentError
 from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from revolute_server.access import tokens as auth
 from revolute_server.access.caller import ANONYMOUS, Role
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 ROLES = ("read", "run", "admin")
 

@@ -14,9 +14,8 @@ import pytest
 import revolute
 from revolute.contract.codec.documents import read_message
 from revolute.contract.codec.parts import assemble
-
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 CLIENTS = 12
 STEPS = 150

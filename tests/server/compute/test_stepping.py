@@ -11,8 +11,7 @@ from revolute.contract.controllers import MLP, PLAIN, Control
 from revolute.contract.errors import ArgumentError, CancelledError
 from revolute_engine import CancelToken, Engine, Model, load_model
 from revolute_server.compute import stepping
-
-from ..conftest import CART
+from testbed.cart import CART
 
 
 @pytest.fixture(scope="module")

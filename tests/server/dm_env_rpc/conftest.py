@@ -8,7 +8,7 @@ import grpc
 import pytest
 from dm_env_rpc.v1 import connection as connections
 
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 Connect = Callable[[], connections.Connection]
 

@@ -10,8 +10,8 @@ import pytest
 from dm_env_rpc.v1 import connection as connections
 from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
-from tests.server.http2 import Http2
-from tests.server.processes import ServerProcess, running_server
+from testbed.http2 import Http2
+from testbed.server_process import ServerProcess, running_server
 
 KIB = 1024
 MIB = 1024**2

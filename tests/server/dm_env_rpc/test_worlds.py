@@ -26,9 +26,9 @@ import revolute
 from revolute.contract.codec.status import decode_status
 from revolute.gym import Env
 from revolute_server.access.tokens import new_token, token_line
-from tests.server.conftest import CART
-from tests.server.processes import ServerProcess, running_server
-from tests.server.token_files import write_tokens
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.token_files import write_tokens
 
 from .conftest import Connect
 

@@ -10,9 +10,8 @@ import pytest
 
 import revolute
 from revolute.contract.errors import ArgumentError, NotFoundError
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 
 @pytest.fixture(scope="module")

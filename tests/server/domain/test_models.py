@@ -14,10 +14,9 @@ import pytest
 import revolute
 from revolute_server.store import MODEL, Limits, Put, open_store
 from revolute_server.store.codec import decode, encode
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 COMPILATIONS = "revolute_compute_seconds_count"
 """Calls of the engine; nothing else computes in these tests."""

@@ -15,8 +15,7 @@ from revolute_server.settings import Settings
 from revolute_server.store import SESSION, Record
 from revolute_server.store.measured import MeasuredStore
 from revolute_server.verbs import Verbs
-
-from ..conftest import CART
+from testbed.cart import CART
 
 BATCH = 10_000
 STATE_BYTES = BATCH * (8 + 8 + 8 + 4 + 3 * 8)

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.service.incidents import incidents
 from benchmarks.service.message_fuzzing import answers_to_valid_requests, fuzz
 from benchmarks.service.mutations import mutated
-from tests.server.processes import ServerProcess, running_server
+from testbed.server_process import ServerProcess, running_server
 
 MESSAGES = 20_000
 SEED = 1

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.service.incidents import incidents
 from benchmarks.service.openapi_fuzzing import fuzz
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 
 @pytest.mark.parametrize("sharpen", [False, True], ids=["as it is", "with ids that are there"])

@@ -20,14 +20,14 @@ from revolute.contract.codec.documents import fill_message, read_message
 from revolute.contract.codec.parts import assemble, to_parts
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
 from revolute.contract.errors import ArgumentError, LimitError, RevoluteError
-from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2
 from revolute_server.compute.memory_budget import MemoryBudget
 from revolute_server.grpc.messages import ReceivedPart, receive
 from revolute_server.settings import Settings
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.stubs import Stub
+from testbed.wire import GrpcWire
 
 MEMORY = 64 * 1024**2
 SERVICE = "/revolute.v1.TrajectoryService"
@@ -202,7 +202,7 @@ def test_a_message_may_not_come_byte_by_byte(wire: GrpcWire, cart: str) -> None:
             chunk = tensor_pb2.Chunk(field="ctrl", offset=place, data=b"\0")
             yield trajectory_pb2.RolloutRequest(chunk=chunk)
 
-    stub = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel)
+    stub = Stub(trajectory_pb2, wire.channel)
     with pytest.raises(grpc.RpcError) as caught:
         list(stub.Rollout(parts(), timeout=30.0))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -228,7 +228,7 @@ class Unfinished:
             self._taken.set()
             self._end.wait()
 
-        self._answer = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel).Rollout(parts(), timeout=60.0)
+        self._answer = Stub(trajectory_pb2, wire.channel).Rollout(parts(), timeout=60.0)
         deadline = time.monotonic() + 30.0
         while not self._taken.wait(0.05) and self._answer.is_active():
             assert time.monotonic() < deadline

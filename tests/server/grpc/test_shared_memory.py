@@ -27,10 +27,9 @@ from revolute.transports.offered_memory import OfferedMemory
 from revolute_server.grpc import offered_memory
 from revolute_server.grpc.interceptor import _is_local
 from revolute_server.grpc.offered_memory import OpenBlocks
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 pytestmark = pytest.mark.skipif(not shm.AVAILABLE, reason="the system has no memfd")
 

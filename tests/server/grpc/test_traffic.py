@@ -13,11 +13,10 @@ import pytest
 
 from revolute_server.grpc.traffic import Traffic, received_bytes
 from revolute_server.grpc.waits import Peers
-
-from ..conftest import CART
-from ..http2 import CONTINUATION, END_HEADERS, HEADERS, RST_STREAM, Http2, call_fields, fields, frame
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.http2 import CONTINUATION, END_HEADERS, HEADERS, RST_STREAM, Http2, call_fields, fields, frame
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 MIB = 1024**2
 PATIENCE = 30.0

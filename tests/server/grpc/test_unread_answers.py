@@ -12,9 +12,8 @@ import pytest
 
 from benchmarks.laikago import POSE, START
 from revolute.contract.codec.npz import pack_npz
-
-from ..processes import ServerProcess
-from ..wire import GrpcWire, HttpWire
+from testbed.server_process import ServerProcess
+from testbed.wire import GrpcWire, HttpWire
 
 STEPS = 30_000
 

@@ -17,11 +17,10 @@ from revolute_server.compute.memory_budget import MemoryBudget
 from revolute_server.grpc.client import Client
 from revolute_server.grpc.waits import Peers, Wait
 from revolute_server.settings import Settings
-
-from ..conftest import CART
-from ..http2 import PING, Http2, frame
-from ..processes import ServerProcess, running_server
-from ..wire import GrpcWire
+from testbed.cart import CART
+from testbed.http2 import PING, Http2, frame
+from testbed.server_process import ServerProcess, running_server
+from testbed.wire import GrpcWire
 
 MIB = 1024**2
 STEP = "/revolute.v1.SessionService/Step"

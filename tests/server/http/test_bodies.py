@@ -13,9 +13,9 @@ import numpy as np
 
 import revolute
 from revolute.contract.codec.buffers import LARGE
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
 from ..test_http_connections import MIB, connected, head, resident_bytes, send_all
 
 JSON = {"Content-Type": "application/json"}

@@ -16,8 +16,7 @@ from revolute_server.verbs import body_of
 from revolute_server.verbs.body import EXAMPLE_MODEL
 from revolute_server.verbs.models import ModelSource
 from revolute_server.verbs.trajectories import RolloutInputs
-
-from ..wire import HttpWire
+from testbed.wire import HttpWire
 
 PROTO = Path(__file__).parents[3] / "proto/revolute/v1"
 

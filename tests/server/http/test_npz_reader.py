@@ -13,8 +13,7 @@ import pytest
 
 from revolute.contract.errors import ArgumentError, LimitError, RevoluteError
 from revolute_server.http import npz_reader, strict_json
-
-from ..wire import HttpWire, problem_of
+from testbed.wire import HttpWire, problem_of
 
 BOUNDS = npz_reader.Bounds(1024**2, "--max-request 1MiB")
 

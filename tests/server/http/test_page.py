@@ -13,9 +13,9 @@ import pytest
 import revolute
 from revolute_server.access import tokens as auth
 from revolute_server.http.pages import ADMIN_PAGE, page_headers
+from testbed.cart import CART
+from testbed.server_process import running_server
 
-from ..conftest import CART
-from ..processes import running_server
 from .browser import CHROMIUM, Page, browser
 
 NAME = "<img src=x onerror=\"document.title='broken in'\">&amp;"

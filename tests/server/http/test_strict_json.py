@@ -13,8 +13,7 @@ import pytest
 
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute_server.http import strict_json
-
-from ..wire import HttpWire, numbers, problem_of, strict
+from testbed.wire import HttpWire, numbers, problem_of, strict
 
 EXACT = [-0.0, 5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 9007199254740993, 2**70, 123456789012345]
 

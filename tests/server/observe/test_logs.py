@@ -14,9 +14,8 @@ import revolute
 from revolute_server.access import tokens
 from revolute_server.access.admission import Calls
 from revolute_server.observe import logs
-
-from ..conftest import CART
-from ..processes import running_server
+from testbed.cart import CART
+from testbed.server_process import running_server
 
 
 def test_json_lines_name_call_caller_verb_and_reason() -> None:

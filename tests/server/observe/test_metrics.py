@@ -11,9 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import revolute
 from revolute_server.observe.metrics import Metrics
-
-from ..conftest import CART
-from ..processes import ServerProcess, running_server
+from testbed.cart import CART
+from testbed.server_process import ServerProcess, running_server
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -24,9 +24,8 @@ from revolute.contract.v1 import model_pb2
 from revolute_server.app import Application
 from revolute_server.observe.tracing import OpenTelemetry, tracing_to
 from revolute_server.settings import Settings
-
-from ..conftest import CART
-from ..processes import running_server
+from testbed.cart import CART
+from testbed.server_process import running_server
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.server.processes import running_server
+from testbed.server_process import running_server
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:

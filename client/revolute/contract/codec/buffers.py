@@ -61,7 +61,7 @@ class Buffers:
         return np.empty(size, np.uint8)
 
     def _give_back(self, buffer: np.ndarray) -> None:
-        """Return a buffer to the pool. A finalizer calls this at any time, also while the lock is held."""
+        """Return a buffer to the pool. A finalizer calls this at any time, even while the lock is held."""
         self._returned.append(buffer)
         if self._lock.acquire(blocking=False):
             try:

@@ -251,7 +251,7 @@ class _Field:
         if self.size < 0:
             raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
         self.is_shared = self._is_tensor and message.HasField("shared")
-        # what comes inside of the message is a bytearray
+        # bytes inside of the message are a bytearray
         self._buffer: Any = _NO_BYTES
         self._filled = 0
 

@@ -7,6 +7,7 @@
 
 #include "revolute/collision/face_points.hpp"
 #include "revolute/collision/stationary_pair.hpp"
+#include "revolute/collision/ties.hpp"
 
 namespace revolute {
 
@@ -61,12 +62,13 @@ REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceCo
 }
 
 // Marks which of `count` points to keep: the deepest, and the farthest in each of several directions. at(i): the point;
-// height(i): its height. Points above `band` are not considered. Of points that are equal up to `tie` (heights: a hundred
-// times that) the first is kept.
+// height(i): its height. Points above `band` are not considered. Of points that tie on a shape of this `size` (ties.hpp)
+// the first is kept.
 template <class At, class Height>
-REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vector& e1, const Vector& e2,
+REVOLUTE_HD inline int keep_spread(int count, double band, double size, const Vector& e1, const Vector& e2,
                                    const At& at, const Height& height, int* kept) {
   constexpr double turn = 0.2, step = 6.283185307179586 / (manifold_points - 1);
+  const double tie = same_reach * size;
   int number = 0;
   const auto keep = [&](int i) {
     for (int k = 0; k < number; ++k)

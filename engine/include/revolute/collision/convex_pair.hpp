@@ -9,6 +9,7 @@
 #include "revolute/collision/bounding_boxes.hpp"
 #include "revolute/collision/face_manifold.hpp"
 #include "revolute/collision/nearest_points.hpp"
+#include "revolute/collision/ties.hpp"
 
 namespace revolute {
 
@@ -231,7 +232,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   if (nearest.distance - radii > limit) return;
   // a direction that is known well: touching hulls get it from their overlap, round shapes from cores drawn together
   const bool hulls = a.is_hull() && b.is_hull();
-  const bool apart = nearest.distance > 1e-6 * size;
+  const bool apart = nearest.distance > same_reach * size;
   Vector n = nearest.normal;
   if (hulls && !apart) {
     n = overlap_normal(a, b, nearest.simplex);
@@ -239,15 +240,15 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
     n = drawn.distance > 1e-3 * size ? drawn.normal : overlap_normal(a, b);
   }
-  // (1); no separation exceeds the distance, which for overlapping hulls is the separation along n
+  // (1), with the ties of ties.hpp; no separation exceeds the distance, which for overlapping hulls is the separation along n
   const double bound = apart ? nearest.distance : hulls ? separation(a, b, n) : 1e300;
-  const auto attains = [&](double s) { return s >= bound - 1e-6 * size; };
+  const auto attains = [&](double s) { return s >= bound - same_reach * size; };
   BestFace face;
   bool a_first = true;
   const auto search_faces = [&](Among among) {
     const BestFace face_a = best_face(among, a, b, n, bound);
     const BestFace face_b = attains(face_a.separation) ? BestFace() : best_face(among, b, a, -n, bound);
-    a_first = face_a.separation >= face_b.separation - 1e-6 * size;
+    a_first = face_a.separation >= face_b.separation - same_reach * size;
     face = a_first ? face_a : face_b;
   };
   StationaryPair pair, other;
@@ -282,7 +283,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
       take(other);
     if (!apart && !hulls && !stretch && std::fmax(face.separation, most) < -1e-3 * size) search_around();
   }
-  if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
+  if (face.face >= 0 && face.separation >= most - same_reach * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
     const ReferenceFace plane = reference_face(reference, face, a_first);

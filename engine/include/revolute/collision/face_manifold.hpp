@@ -19,8 +19,7 @@ REVOLUTE_HD inline void face_manifold(const ReferenceFace& face, const ConvexSha
     if (height(i) <= height_limit) kept[number++] = i;
   if (raw.count > manifold_points) {
     const Vector e1 = unit(face.corner[1] - face.corner[0]);
-    number =
-        keep_spread(raw.count, height_limit, 1e-6 * shape.size, e1, cross(face.normal, e1), at, height, kept);
+    number = keep_spread(raw.count, height_limit, shape.size, e1, cross(face.normal, e1), at, height, kept);
   }
   for (int k = 0; k < number; ++k) add_face_contact(face, raw.list[kept[k]], out);
 }

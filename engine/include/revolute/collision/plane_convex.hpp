@@ -74,7 +74,7 @@ REVOLUTE_HD inline void plane_convex(const Vector& normal, const Vector& origin,
   complete_frame(transpose_times(shape.R, normal), e1, e2);
   int kept[manifold_points];
   const int number = keep_spread(
-      low.all ? shape.geom->vertices : low.count, top, 1e-6 * shape.size, shape.R * e1, shape.R * e2,
+      low.all ? shape.geom->vertices : low.count, top, shape.size, shape.R * e1, shape.R * e2,
       [&](int k) { return shape.vertex(low[k]); }, [&](int k) { return height(low[k]); }, kept);
   for (int k = 0; k < number; ++k) add_face_contact(plane, at_vertex(shape.vertex(low[kept[k]]), 0), out);
 }

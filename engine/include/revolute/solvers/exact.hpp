@@ -1,11 +1,11 @@
 // The solver "exact": the converged solution of the rows, with its implicit derivative.
 //
-// Each environment of a pack is solved alone, in double, island by island (exact_island.hpp). Its islands are made of its own
+// Each environment of a pack is solved alone, in double, island by island (exact/island.hpp). Its islands are made of its own
 // rows, joined by A, so its bits depend on no neighbour. Tangents of a Real come from the same linear system.
 #pragma once
 
 #include "revolute/growing_array.hpp"
-#include "revolute/solvers/exact_island.hpp"
+#include "revolute/solvers/exact/island.hpp"
 
 namespace revolute {
 

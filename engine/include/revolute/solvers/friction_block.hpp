@@ -29,7 +29,8 @@ constexpr double least_mobility = 1e-15;  // 1/kg; a smaller value is rounding o
 // Rows that move the same way make A_ff singular. Among impulses with the same effect, the solution is the one of least
 // sum (x_i/m_i)^2: this share of the trace of m A m is added to the diagonal,
 //   A_ii += softness trace/m_i^2,   trace = sum_j m_j^2 A_jj                                  (6)
-constexpr double block_softness = 5e-11;
+// Derivatives of the block lose as many digits to rounding as the share has; what sticks creeps by the share of its slip.
+constexpr double block_softness = 1e-9;
 constexpr int friction_iterations = 40;
 constexpr double friction_tolerance = 1e-13;  // of |e| = 1
 

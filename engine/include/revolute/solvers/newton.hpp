@@ -5,9 +5,12 @@
 // It starts at a = a0 = M^-1 f. A search along each step finds the zero of the derivative, a monotone function of alpha, (3)
 // by Newton's method in one variable, kept between the bounds found so far.
 // An environment is done in two cases. Either a whole step (alpha = 1) left every cost in the same quadratic piece: then (1)
-// is solved. Or, tree by tree, |g| in the norm of 1/diag(M), or the decrement -g.step, is at rounding of the forces whose
-// difference is g. (The decrement bounds the error of a; stiff rows can leave a g that does not vanish.) An environment that
-// is done is frozen, so its bits depend on nothing else in the pack. After `most_newton_steps` the others are unsettled.
+// is solved. Or, tree by tree, |g|, or the decrement -g.step, is at rounding of the forces whose difference is g. (The
+// decrement bounds the error of a; stiff rows can leave a g that does not vanish.) Both are measured in the norm of the
+// inverse pivots of H, at first of 1/diag(M): a force counts by the acceleration that it causes. In the norm of 1/diag(M) the
+// huge forces of a link that a contact holds still would hide the error of the links that move.
+// An environment that is done is frozen, so its bits depend on nothing else in the pack. After `most_newton_steps` the others
+// are unsettled.
 // Forward derivatives: the last step is taken once more and only its derivatives for fixed a, -H^-1 dg, are kept. These are
 // the derivatives of (1), whatever they were before.
 // SoftIslands of a crowded model (soft_islands.hpp) are solved one after the other; each has its own search and its own end.
@@ -22,7 +25,7 @@ constexpr int most_newton_steps = 100, most_search_steps = 40;
 template <class Real>
 struct Newton {
   Real *a, *Ma;                    // [nv] the solution, M a
-  Real* inverse_diagonal;          // [nv] 1/M_kk
+  Real* inverse_pivot;             // [nv] of H, at the start 1/M_kk
   Real *y, *slope;                 // [rows] y, s'(y)
   Real* curvature;                 // blocks of s''(y)
   Real* zone;                      // [constraints] quadratic pieces
@@ -33,7 +36,7 @@ struct Newton {
 
   Newton(const Model& model, Arena& arena) : H(model, arena) {
     const std::size_t rows = SoftConstraints<Real>::row_capacity(model);
-    for (Real** array : {&a, &Ma, &inverse_diagonal, &step, &M_step, &gradient})
+    for (Real** array : {&a, &Ma, &inverse_pivot, &step, &M_step, &gradient})
       *array = arena.take<Real>(model.nv);
     for (Real** array : {&y, &slope, &J_step}) *array = arena.take<Real>(rows);
     curvature = arena.take<Real>(SoftConstraints<Real>::block_capacity(model));
@@ -76,14 +79,14 @@ REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
   factorize(island, ws.H);
 }
 
-// The largest ratio, over the trees, of sum measure_k to the squared forces on the tree, sum (f^2 + (J' s')^2)/M_kk. Forces on
-// other trees of the island count a little, because their rounding arrives here as well.
+// The largest ratio, over the trees, of sum measure_k to the squared forces on the tree, sum (f^2 + (J' s')^2)/pivot_k. Forces
+// on other trees of the island count a little, because their rounding arrives here as well.
 template <class Real, class Measure>
 REVOLUTE_HD Real largest_ratio(const Model& model, const SoftIsland& island, const Real* force,
                                const Newton<Real>& ws, const Measure& measure) {
   constexpr double across_trees = 1e-12;
   const auto squared_force = [&](int k) {
-    return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) * ws.inverse_diagonal[k];
+    return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) * ws.inverse_pivot[k];
   };
   Real total(0), largest(0);
   for (int i = 0; i < island.dof_count; ++i) total += squared_force(island.dofs[i]);
@@ -194,7 +197,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
       gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
     }
     return largest_ratio(model, island, force, ws,
-                         [&](int k) { return gradient[k] * gradient[k] * ws.inverse_diagonal[k]; });
+                         [&](int k) { return gradient[k] * gradient[k] * ws.inverse_pivot[k]; });
   };
   const Real none_before(1e300);
   Real ratio = find_gradient(), decrement_before = none_before;
@@ -203,7 +206,11 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
   for (int i = 0; i < most_newton_steps && !all(done); ++i) {
     const Real ratio_before = ratio;
     factorize_at(model, M, constraints, island, ws);
-    for (int j = 0; j < island.dof_count; ++j) ws.step[island.dofs[j]] = -gradient[island.dofs[j]];
+    for (int j = 0; j < island.dof_count; ++j) {
+      const int k = island.dofs[j];
+      ws.inverse_pivot[k] = ws.H.entries[ws.H.first[k]];
+      ws.step[k] = -gradient[k];
+    }
     solve(island, ws.H, ws.step);
     multiply(model, M, island.dofs, island.dof_count, ws.step, ws.M_step);
     Real slope(0), curvature(0);
@@ -263,7 +270,7 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
   const SoftIslands& islands = ws.H.islands;
   for (int k = 0; k < model.nv; ++k) {
     ws.Ma[k] = force[k];
-    ws.inverse_diagonal[k] = Real(1) / M.row(model, k)[0];
+    ws.inverse_pivot[k] = Real(1) / M.row(model, k)[0];
   }
   ws.settled = less(Real(0), Real(1));
   for (int i = 0; i < islands.count; ++i)

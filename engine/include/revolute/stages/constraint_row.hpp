@@ -114,6 +114,17 @@ REVOLUTE_HD inline Real gap_slope(const Model& model, Real h, Real gap) {
   const Real deep = select(less(Real(-fastest_repair), rate * (gap + s)), rate, Real(0));
   return select(less(-s, gap), Real(1) / h, deep);
 }
+// Share of the speed c that the repair of a depth takes: 0 for g > -s, 1 from the depth s + c T on.
+template <class Real>
+REVOLUTE_HD inline Real repair_share(const Model& model, Real h, Real gap) {
+  const Real share = -(repair_rate(model, h) / Real(fastest_repair)) * (gap + free_fall_depth(h));
+  return minimum(maximum(share, Real(0)), Real(1));
+}
+template <class Real>
+REVOLUTE_HD inline Real repair_share_slope(const Model& model, Real h, Real gap) {
+  const Real rate = repair_rate(model, h) / Real(fastest_repair), share = -rate * (gap + free_fall_depth(h));
+  return select(less(Real(0), share) & less(share, Real(1)), -rate, Real(0));
+}
 // Whether a one-sided row may act in this step: min(gap, gap + h speed) < margin, with the speed before constraints.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> may_act(const Model& model, Real h, Real gap, Real speed) {
@@ -138,7 +149,8 @@ struct RowValues {
   RowKind kind;
   RowJacobian<Real> J;
   Real bias, bound;
-  bool bounces;  // in any environment
+  bool bounces;             // in any environment
+  Real softness = Real(0);  // of a contact's normal (soft_normals.hpp)
 };
 
 }  // namespace revolute

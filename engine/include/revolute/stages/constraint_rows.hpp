@@ -27,7 +27,7 @@ struct ConstraintRows {
   RowOrigin* origin;
   SolverRow* solver;
   RowJacobian<Real>* J;
-  Real *b, *bound;
+  Real *b, *bias, *bound, *softness;
   bool any_bounce;
   int* group_row;  // first row of each group, -1 for no rows
   // scratch: the island of each tree; the groups of each island, as a list from first to last
@@ -44,7 +44,9 @@ struct ConstraintRows {
     solver = arena.take<SolverRow>(rows);
     J = arena.take<RowJacobian<Real>>(rows);
     b = arena.take<Real>(rows);
+    bias = arena.take<Real>(rows);
     bound = arena.take<Real>(rows);
+    softness = arena.take<Real>(rows);
     const std::size_t groups = model.nequality + model.nv + model.nlimit + contact_capacity(model);
     group_row = arena.take<int>(groups);
     for (int** array : {&tree_island, &island_first, &island_last}) *array = arena.take<int>(model.ntree);
@@ -59,6 +61,8 @@ struct ConstraintRows {
     const SolverRow& last = solver[count - 1];
     return last.A + (last.end - last.begin);
   }
+  // The place of a row's diagonal entry in such a matrix.
+  REVOLUTE_HD std::size_t diagonal(int r) const { return solver[r].A + r - solver[r].begin; }
   // Number of rows, and of entries along their paths, when everything is active at once.
   static std::size_t capacity(const Model& model) {
     return total(model, [](int) { return 1; });
@@ -86,19 +90,21 @@ struct ConstraintRows {
 template <class Bar>
 struct ConstraintRowsCotangent {
   RowJacobianCotangent<Bar>* J;
-  Bar *b, *bound;
+  Bar *b, *bias, *bound, *softness;
   ContactCotangent<Bar>* contacts;
 
   ConstraintRowsCotangent(const Model& model, Arena& arena)
       : J(arena.take<RowJacobianCotangent<Bar>>(ConstraintRows<Bar>::capacity(model))),
         b(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
+        bias(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
         bound(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
+        softness(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
         contacts(arena.take<ContactCotangent<Bar>>(contact_capacity(model))) {}
 
   template <class Real>
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
     for (int r = 0; r < rows.count; ++r) {
-      b[r] = bound[r] = Bar(0);
+      b[r] = bias[r] = bound[r] = softness[r] = Bar(0);
       J[r].force_a = J[r].force_b = zero_force<Bar>();
       for (int i = 0; i < row_dofs; ++i) J[r].coefficient[i] = Bar(0);
     }
@@ -306,7 +312,9 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
         out.solver[r] = {row.kind, first, 0, 0, 0, nullptr, 0};
         out.J[r] = row.J;
         out.b[r] = row_times(row.J, at.v_free, at.V_free) + row.bias;  // (1)
+        out.bias[r] = row.bias;
         out.bound[r] = row.bound;
+        out.softness[r] = row.softness;
         out.any_bounce = out.any_bounce || row.bounces;
         entries += group.path.count;
       }
@@ -350,7 +358,7 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
   }
 }
 
-// Passes J_bar, bias_bar = b_bar and bound_bar of a row on to the configuration, the contacts and the parameters. F_v and
+// Passes J_bar, bias_bar + b_bar, softness_bar and bound_bar of a row on to the configuration, the contacts and the parameters. F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real, class Bar>
 REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
@@ -372,9 +380,9 @@ REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& 
                         parameters_bar);
       break;
     default:
-      contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],
-                          bar.bound[r], bar.J[r], bar.contacts[origin.index], F_v, F_b, time_bar,
-                          parameters_bar);
+      contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component,
+                          bar.bias[r] + bar.b[r], bar.softness[r], bar.bound[r], bar.J[r],
+                          bar.contacts[origin.index], F_v, F_b, time_bar, parameters_bar);
   }
 }
 

@@ -32,7 +32,7 @@ from .._engine import Engine
 from .._model import Model
 from .._options import positive_integer
 from ..parameters import PARAMETERS
-from .differences import Cotangents
+from .differences import Cotangents, PerturbedInput
 from .one_input import InputChecker, Setting, simulate
 from .start import (
     Trajectory,
@@ -190,7 +190,8 @@ def _check_input(setting: Setting, start: Trajectory, name: str, directions: int
     random = np.random.default_rng([setting.seed, *name.encode()])
     moves = random.normal(size=(directions, *units.shape)) * units
     setting = replace(setting, random=random)
-    return InputChecker(setting, name, start, value, units, moves).check()
+    perturbed = PerturbedInput(setting.engine, model, start, name, value, units, setting.cancel)
+    return InputChecker(setting, perturbed, moves).check()
 
 
 def _growth(

@@ -103,148 +103,138 @@ def tangent_of(name: str, direction: Float64Array) -> dict[str, Any]:
     return {"params_tan" if name in PARAMETERS else "control_tan": {name: direction}}
 
 
-def _moved_inputs(
-    model: Model, name: str, start: Trajectory, value: Float64Array, tangents: Float64Array
-) -> dict[str, Any]:
-    """Return the arguments of a batch of rollouts, one per tangent [batch, ...]."""
-    ctrl = np.broadcast_to(start.ctrl, (len(tangents), *start.ctrl.shape))
-    inputs: dict[str, Any] = {"qpos": start.qpos, "qvel": start.qvel, "ctrl": ctrl}
-    params, control = dict(start.params), start.control
-    if name == "qpos":
-        inputs["qpos"] = move(model, start.qpos, tangents)
-    elif name in PARAMETERS:
-        params[name] = value + tangents
-    elif name in INPUTS:
-        inputs[name] = value + tangents
-    else:
-        moved = move(model, value, tangents) if name == "feedback.qpos" else value + tangents
-        # one that is the same at all times gets an axis of length 1 for them
-        shared = value.ndim == AXES_OF_OWN[name]
-        control = control.with_array(name, moved[:, None] if shared else moved)
-    return {**inputs, "params": params, "control": control}
+@dataclass(frozen=True)
+class PerturbedInput:
+    """An input of a trajectory, which is perturbed to differentiate by it.
 
-
-def _moved_states(
-    engine: Engine,
-    model: Model,
-    name: str,
-    start: Trajectory,
-    value: Float64Array,
-    tangents: Float64Array,
-    cancel: native.CancelToken | None,
-) -> tuple[Float64Array, Float64Array]:
-    """Return all states of the trajectories along tangents [batch, ...] of an input."""
-    if name != "policy.weights":
-        rollout = engine.rollout(model, **_moved_inputs(model, name, start, value, tangents), cancel=cancel)
-        return rollout.qpos, rollout.qvel
-    # the environments of a batch share the weights
-    inputs: dict[str, Any] = {"qpos": start.qpos, "qvel": start.qvel, "ctrl": start.ctrl}
-    found = [
-        engine.rollout(
-            model,
-            **inputs,
-            params=start.params,
-            control=start.control.with_array(name, value + tangent),
-            cancel=cancel,
-        )
-        for tangent in tangents
-    ]
-    return np.stack([each.qpos for each in found]), np.stack([each.qvel for each in found])
-
-
-def trajectory_differences(
-    engine: Engine,
-    model: Model,
-    name: str,
-    start: Trajectory,
-    value: Float64Array,
-    directions: Float64Array,
-    cotangents: Cotangents,
-    steps: Float64Array = STEPS,
-    cancel: native.CancelToken | None = None,
-) -> Differences:
-    """Differentiate weighted sums of states along directions.
-
-    Args:
+    Attributes:
         engine: the engine.
         model: the model.
-        name: the input to perturb.
         start: the trajectory.
-        value: the input's value.
-        directions: [directions, ...], tangents of the input, in its units.
-        cotangents: weights of the states, one set per direction or one for all directions.
-        steps: step sizes.
-        cancel: token whose `cancel()` stops the call.
+        name: the input.
+        value: its value.
+        units: its scale, the change of each entry for a step of 1.
+        cancel: token that stops the calls.
     """
-    numbers = start.steps * (model.nq + model.nqvel + model.nu) * (2 * len(steps) + 1)
-    count = max(1, PART_NUMBERS // max(numbers, 1))
-    parts = [
-        _part_differences(
-            engine,
-            model,
-            name,
-            start,
-            value,
-            directions[first : first + count],
-            Cotangents(
-                cotangents.times,
-                _of_part(cotangents.qpos_bar, len(directions), slice(first, first + count)),
-                _of_part(cotangents.qvel_bar, len(directions), slice(first, first + count)),
-            ),
-            steps,
-            cancel,
+
+    engine: Engine
+    model: Model
+    start: Trajectory
+    name: str
+    value: Float64Array
+    units: Float64Array
+    cancel: native.CancelToken | None
+
+    def differences(
+        self, directions: Float64Array, cotangents: Cotangents, steps: Float64Array = STEPS
+    ) -> Differences:
+        """Differentiate weighted sums of states along directions.
+
+        Args:
+            directions: [directions, ...], tangents of the input, in its units.
+            cotangents: weights of the states, one set per direction or one for all directions.
+            steps: step sizes.
+        """
+        model = self.model
+        numbers = self.start.steps * (model.nq + model.nqvel + model.nu) * (2 * len(steps) + 1)
+        count = max(1, PART_NUMBERS // max(numbers, 1))
+        parts = [
+            self._part_differences(
+                directions[first : first + count],
+                Cotangents(
+                    cotangents.times,
+                    _of_part(cotangents.qpos_bar, len(directions), slice(first, first + count)),
+                    _of_part(cotangents.qvel_bar, len(directions), slice(first, first + count)),
+                ),
+                steps,
+            )
+            for first in range(0, len(directions), count)
+        ]
+        return Differences(
+            *(
+                np.concatenate([getattr(part, field) for part in parts])
+                for field in Differences.__annotations__
+            )
         )
-        for first in range(0, len(directions), count)
-    ]
-    return Differences(
-        *(np.concatenate([getattr(part, field) for part in parts]) for field in Differences.__annotations__)
-    )
+
+    def _part_differences(
+        self, directions: Float64Array, cotangents: Cotangents, steps: Float64Array
+    ) -> Differences:
+        """Differentiate along some of the directions in one batched rollout."""
+        count, sizes = len(directions), len(steps)
+        signs = np.array([1.0, -1.0])
+        factors = (signs[:, None] * steps).reshape(1, 2 * sizes, *[1] * (directions.ndim - 1))
+        tangents = (factors * directions[:, None]).reshape(-1, *directions.shape[1:])
+        tangents = np.concatenate([np.zeros((1, *directions.shape[1:])), tangents])
+        qpos, qvel = self._moved_states(tangents)
+        speed = natural_speed(self.model, qvel[0], self.start)
+        derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
+        rounding = np.zeros(count)
+        for array, bars, least in (
+            (qpos, cotangents.qpos_bar, self.model.timestep * speed),
+            (qvel, cotangents.qvel_bar, speed),
+        ):
+            states = array[:, cotangents.times]
+            base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])
+            # subtract the states before weighting them, so that large sums do not cancel
+            derivative[0] += np.einsum("dsitn,dtn->dsi", ends - base, bars)
+            centred = ends[:, 0] - ends[:, 1]
+            derivative[1][:, 0] += np.einsum("ditn,dtn->di", centred, bars)
+            # a state at rest can be the sum of motions that cancel
+            rounding += np.finfo(float).eps * (np.abs(bars) * np.maximum(np.abs(base), least)).sum(
+                axis=(1, 2)
+            )
+        return Differences(
+            central=derivative[1][:, 0] / (2 * steps),
+            forward=derivative[0][:, 0] / steps,
+            backward=-derivative[0][:, 1] / steps,
+            rounding=rounding[:, None] / steps,
+        )
+
+    def _moved_states(self, tangents: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return all states of the trajectories along tangents [batch, ...] of the input."""
+        model, start = self.model, self.start
+        if self.name != "policy.weights":
+            rollout = self.engine.rollout(model, **self._moved_inputs(tangents), cancel=self.cancel)
+            return rollout.qpos, rollout.qvel
+        # the environments of a batch share the weights
+        found = [
+            self.engine.rollout(
+                model,
+                start.qpos,
+                start.qvel,
+                start.ctrl,
+                params=start.params,
+                control=start.control.with_array(self.name, self.value + tangent),
+                cancel=self.cancel,
+            )
+            for tangent in tangents
+        ]
+        return np.stack([each.qpos for each in found]), np.stack([each.qvel for each in found])
+
+    def _moved_inputs(self, tangents: Float64Array) -> dict[str, Any]:
+        """Return the arguments of a batch of rollouts, one per tangent [batch, ...]."""
+        name, value, start = self.name, self.value, self.start
+        ctrl = np.broadcast_to(start.ctrl, (len(tangents), *start.ctrl.shape))
+        inputs: dict[str, Any] = {"qpos": start.qpos, "qvel": start.qvel, "ctrl": ctrl}
+        params, control = dict(start.params), start.control
+        if name == "qpos":
+            inputs["qpos"] = move(self.model, start.qpos, tangents)
+        elif name in PARAMETERS:
+            params[name] = value + tangents
+        elif name in INPUTS:
+            inputs[name] = value + tangents
+        else:
+            moved = move(self.model, value, tangents) if name == "feedback.qpos" else value + tangents
+            # one that is the same at all times gets an axis of length 1 for them
+            shared = value.ndim == AXES_OF_OWN[name]
+            control = control.with_array(name, moved[:, None] if shared else moved)
+        return {**inputs, "params": params, "control": control}
 
 
 def _of_part(bars: Float64Array, count: int, part: slice) -> Float64Array:
     """Return the weights of some directions; a single set applies to all."""
     return np.broadcast_to(bars, (count, *bars.shape[1:]))[part]
-
-
-def _part_differences(
-    engine: Engine,
-    model: Model,
-    name: str,
-    start: Trajectory,
-    value: Float64Array,
-    directions: Float64Array,
-    cotangents: Cotangents,
-    steps: Float64Array,
-    cancel: native.CancelToken | None,
-) -> Differences:
-    """Differentiate along some of the directions in one batched rollout."""
-    count, sizes = len(directions), len(steps)
-    signs = np.array([1.0, -1.0])
-    factors = (signs[:, None] * steps).reshape(1, 2 * sizes, *[1] * (directions.ndim - 1))
-    tangents = (factors * directions[:, None]).reshape(-1, *directions.shape[1:])
-    tangents = np.concatenate([np.zeros((1, *directions.shape[1:])), tangents])
-    qpos, qvel = _moved_states(engine, model, name, start, value, tangents, cancel)
-    speed = natural_speed(model, qvel[0], start)
-    derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
-    rounding = np.zeros(count)
-    for array, bars, least in (
-        (qpos, cotangents.qpos_bar, model.timestep * speed),
-        (qvel, cotangents.qvel_bar, speed),
-    ):
-        states = array[:, cotangents.times]
-        base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])
-        # subtract the states before weighting them, so that large sums do not cancel
-        derivative[0] += np.einsum("dsitn,dtn->dsi", ends - base, bars)
-        centred = ends[:, 0] - ends[:, 1]
-        derivative[1][:, 0] += np.einsum("ditn,dtn->di", centred, bars)
-        # a state at rest can be the sum of motions that cancel
-        rounding += np.finfo(float).eps * (np.abs(bars) * np.maximum(np.abs(base), least)).sum(axis=(1, 2))
-    return Differences(
-        central=derivative[1][:, 0] / (2 * steps),
-        forward=derivative[0][:, 0] / steps,
-        backward=-derivative[0][:, 1] / steps,
-        rounding=rounding[:, None] / steps,
-    )
 
 
 def plateau(values: Float64Array, steps: Float64Array = STEPS) -> Plateau | None:

@@ -7,46 +7,32 @@ import numpy as np
 from revolute.contract.arrays import Float64Array
 from revolute.contract.gradient_report import EntryCheck
 
-from .. import native
 from .._cotangents import INPUTS
-from .._engine import Engine
 from .._model import Model
 from ..parameters import AXES, PARAMETERS
-from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
-from .start import Trajectory
+from .differences import FINE_STEPS, Cotangents, PerturbedInput, plateau
 
 
 def worst_entry(
-    engine: Engine,
-    model: Model,
-    name: str,
-    start: Trajectory,
-    value: Float64Array,
+    perturbed: PerturbedInput,
     gradient: Float64Array,
-    scale: Float64Array,
     cotangents: Cotangents,
     count: int,
     random: np.random.Generator,
-    cancel: native.CancelToken | None = None,
 ) -> EntryCheck | None:
     """Compare the largest entries of a gradient, and some random ones, with differences.
 
     Args:
-        engine: the engine.
-        model: the model.
-        name: the input.
-        start: the trajectory.
-        value: the input's value.
+        perturbed: the input; entries whose unit is 0 are left out.
         gradient: the gradient by this input, in tangent coordinates.
-        scale: change of each entry for a step of 1; entries with scale 0 are left out.
         cotangents: weights of the states; the first set is used.
         count: number of largest entries, and number of random entries.
         random: random number generator.
-        cancel: token whose `cancel()` stops the call.
 
     Returns:
         The entry with the largest error relative to the largest entry; None if no entry was compared.
     """
+    scale = perturbed.units
     weight = np.abs(gradient * scale).ravel()
     movable = np.flatnonzero(scale.ravel())
     if not len(movable):
@@ -57,17 +43,7 @@ def worst_entry(
     directions = np.zeros((len(chosen), gradient.size))
     directions[np.arange(len(chosen)), chosen] = scale.ravel()[chosen]
     first = Cotangents(cotangents.times, cotangents.qpos_bar[:1], cotangents.qvel_bar[:1])
-    found = trajectory_differences(
-        engine,
-        model,
-        name,
-        start,
-        value,
-        directions.reshape(-1, *gradient.shape),
-        first,
-        FINE_STEPS,
-        cancel,
-    ).central
+    found = perturbed.differences(directions.reshape(-1, *gradient.shape), first, FINE_STEPS).central
     plateaus = [plateau(each, FINE_STEPS) for each in found]
     difference = np.array([each.value if each else np.nan for each in plateaus])
     exact = (gradient * scale).ravel()[chosen]
@@ -79,7 +55,7 @@ def worst_entry(
     unit = float(scale.ravel()[chosen[worst]])
     index = tuple(int(i) for i in np.unravel_index(chosen[worst], gradient.shape))
     return EntryCheck(
-        name=entry_name(model, name, index),
+        name=entry_name(perturbed.model, perturbed.name, index),
         gradient=float(exact[worst]) / unit,
         difference=float(difference[worst]) / unit,
         error=float(errors[worst]),

@@ -29,15 +29,15 @@ from .differences import (
     STEPS,
     Cotangents,
     Differences,
+    PerturbedInput,
     plateau,
     relative,
     tangent_of,
-    trajectory_differences,
 )
 from .entries import worst_entry
 from .opposed import DOT_TOLERANCE, NUDGES, explained_by_rounding, opposed_steps
 from .single_steps import ForwardDerivative, StepFindings, check_steps
-from .start import Trajectory, ctrl_scale, natural_speed, nudged
+from .start import Trajectory, natural_speed, nudged
 
 _UNSTABLE = 1e3
 """Smallest growth of a perturbation for which a trajectory is called sensitive."""
@@ -107,24 +107,14 @@ class _Agreement:
 class InputChecker:
     """The check of one input on one trajectory."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        name: str,
-        start: Trajectory,
-        value: Float64Array,
-        units: Float64Array,
-        directions: Float64Array,
-    ) -> None:
+    def __init__(self, setting: Setting, perturbed: PerturbedInput, directions: Float64Array) -> None:
         self.setting = setting
         self.engine, self.model, self.cancel = setting.engine, setting.model, setting.cancel
         self.tolerance = setting.tolerance
-        self.name = name
-        self.start = start
-        self.value = value
-        self.units = units
+        self.perturbed = perturbed
+        self.name, self.start = perturbed.name, perturbed.start
         self.directions = directions
-        self.rollout = setting.rollout(start)
+        self.rollout = setting.rollout(perturbed.start)
         self.jvps = [self._jvp(direction) for direction in directions]
 
     def _jvp(self, direction: Float64Array) -> Jvp:
@@ -134,7 +124,7 @@ class InputChecker:
 
     def check(self) -> InputCheck:
         """Compare (1), (2) and (3), and return the verdict."""
-        if not self.value.size:
+        if not self.perturbed.value.size:
             return self._zero(np.zeros(len(self.directions)), "it has no entries")
         cotangents = self.setting.cotangents
         bars = cotangents.spread(self.rollout.steps)
@@ -142,7 +132,7 @@ class InputChecker:
             self.name
         ]
         if self.name in ("qpos", "feedback.qpos"):
-            gradient = pull(self.model, self.value, gradient)
+            gradient = pull(self.model, self.perturbed.value, gradient)
         backward = (gradient * self.directions).reshape(len(gradient), -1).sum(axis=1)
         forward, terms = self._forward()
         if not (np.isfinite(gradient).all() and np.isfinite(terms).all()):
@@ -162,19 +152,7 @@ class InputChecker:
             else self._verdict(error, found)
         )
         count = ENTRIES_WHEN_WRONG if verdict == WRONG else _ENTRIES
-        worst = worst_entry(
-            self.engine,
-            self.model,
-            self.name,
-            self.start,
-            self.value,
-            gradient[0],
-            self.units,
-            cotangents,
-            count,
-            self.setting.random,
-            self.cancel,
-        )
+        worst = worst_entry(self.perturbed, gradient[0], cotangents, count, self.setting.random)
         return InputCheck(
             name=self.name,
             verdict=verdict,
@@ -193,9 +171,7 @@ class InputChecker:
         for k in np.flatnonzero(~(apart <= allowed)).tolist():
             if not explained_by_rounding(float(apart[k]), self._repeated(k)):
                 return ""
-            steps = opposed_steps(
-                self.engine, self.model, self._derivative(k), self.setting.random, self.cancel
-            )
+            steps = opposed_steps(self._derivative(k), self.setting.random)
             if steps:
                 return f", at {_single_steps(len(steps))} too: {_list(steps)}"
             if self.start.control.has_controller:
@@ -224,16 +200,7 @@ class InputChecker:
 
     def _derivative(self, k: int) -> ForwardDerivative:
         """Return the forward derivative along one direction."""
-        return ForwardDerivative(
-            self.name,
-            self.start,
-            self.value,
-            self.directions[k],
-            self.units,
-            ctrl_scale(self.model, self.start.qpos),
-            self.rollout,
-            self.jvps[k],
-        )
+        return ForwardDerivative(self.perturbed, self.directions[k], self.rollout, self.jvps[k])
 
     def _forward(self) -> tuple[Float64Array, Float64Array]:
         """Return the forward derivatives of the weighted states, and the sums of their terms' absolute
@@ -283,17 +250,8 @@ class InputChecker:
     def _differences(self, steps: Float64Array, which: npt.NDArray[np.int64]) -> Differences:
         """Return differences (3) of some directions."""
         cotangents = self.setting.cotangents
-        return trajectory_differences(
-            self.engine,
-            self.model,
-            self.name,
-            self.start,
-            self.value,
-            self.directions[which],
-            Cotangents(cotangents.times, cotangents.qpos_bar[which], cotangents.qvel_bar[which]),
-            steps,
-            self.cancel,
-        )
+        chosen = Cotangents(cotangents.times, cotangents.qpos_bar[which], cotangents.qvel_bar[which])
+        return self.perturbed.differences(self.directions[which], chosen, steps)
 
     def _best_agreements(self, backward: Float64Array, differences: Differences) -> list[_Agreement]:
         """Compare each directional derivative with differences, with finer ones where it disagrees."""
@@ -362,7 +320,7 @@ class InputChecker:
 
     def _steps(self, k: int) -> StepFindings:
         """Check the forward derivative along one direction step by step."""
-        return check_steps(self.engine, self.model, self._derivative(k), self.tolerance, self.cancel)
+        return check_steps(self._derivative(k), self.tolerance)
 
 
 def _single_steps(count: int) -> str:

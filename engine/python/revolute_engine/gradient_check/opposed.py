@@ -22,9 +22,6 @@ from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import Control
 from revolute.contract.tangents import pull, rate
 
-from .. import native
-from .._engine import Engine
-from .._model import Model
 from .._results import OK
 from ..parameters import PARAMETERS
 from .single_steps import ForwardDerivative
@@ -41,8 +38,8 @@ NUDGES = 8
 _SCATTER = 100
 """Largest distance of two derivatives that counts as rounding, relative to the scatter."""
 
-_SMALL = 1e-6
-"""Largest distance of two derivatives of which only one scatters, relative to the sum of their terms."""
+_SMALL = 1e-5
+"""Largest distance between two derivatives if only one scatters, relative to the sum of their terms."""
 
 _MOST_STEPS = 400
 """Largest number of steps to check; more are sampled evenly."""
@@ -58,47 +55,44 @@ def explained_by_rounding(apart: float, values: Float64Array) -> bool:
     return not np.isfinite(values).all() or apart <= _SCATTER * float(values.max() - values.min())
 
 
-def opposed_steps(
-    engine: Engine,
-    model: Model,
-    derivative: ForwardDerivative,
-    random: np.random.Generator,
-    cancel: native.CancelToken | None = None,
-) -> tuple[int, ...]:
+def opposed_steps(derivative: ForwardDerivative, random: np.random.Generator) -> tuple[int, ...]:
     """Return the steps at which backward and forward derivative differ by more than rounding (2).
 
     Args:
-        engine: the engine.
-        model: the model.
         derivative: the forward derivative of the trajectory.
         random: random number generator for the weights.
-        cancel: token whose `cancel()` stops the call.
     """
+    model = derivative.perturbed.model
     steps = derivative.rollout.steps
     times = np.unique(np.linspace(0, steps - 1, min(steps, _MOST_STEPS)).astype(np.int64))
     weights = random.normal(size=(len(times), model.nq)), random.normal(size=(len(times), model.nqvel))
-    products = _products(engine, model, derivative, times, weights, None, cancel)
+    products = _products(derivative, times, weights, None)
     apart = np.abs(products.backward - products.forward)
     doubtful = np.flatnonzero(~(apart <= DOT_TOLERANCE * products.terms))
     found = []
     for k in doubtful.tolist():
         one = np.full(NUDGES, times[k])
         same = tuple(np.repeat(weight[k][None], NUDGES, axis=0) for weight in weights)
-        around = _products(engine, model, derivative, one, (same[0], same[1]), random, cancel)
+        around = _products(derivative, one, (same[0], same[1]), random)
         forward = np.concatenate([products.forward[k : k + 1], around.forward])
         backward = np.concatenate([products.backward[k : k + 1], around.backward])
-        sides = [forward] if apart[k] <= _SMALL * products.terms[k] else [forward, backward]
-        if not all(explained_by_rounding(float(apart[k]), values) for values in sides):
+        explained = [explained_by_rounding(float(apart[k]), values) for values in (forward, backward)]
+        enough = any if apart[k] <= _SMALL * products.terms[k] else all
+        if not enough(explained):
             found.append(int(times[k]))
     return tuple(found)
 
 
 class _Products:
-    """Return both sides of (2) for some steps, and the sizes of their terms."""
+    """Both sides of (2) for some steps, and the sizes of their terms.
+
+    A step adds a change to its start. What it cancels (a jammed joint stops) counts as a term too.
+    """
 
     def __init__(self, steps: int) -> None:
         self.backward, self.forward = np.zeros(steps), np.zeros(steps)
         self._backward_terms, self._forward_terms = np.zeros(steps), np.zeros(steps)
+        self._start_terms = np.zeros(steps)
 
     def add_backward(self, gradient: Float64Array, tangent: Float64Array) -> None:
         products = (gradient * tangent).reshape(len(self.backward), -1)
@@ -109,26 +103,27 @@ class _Products:
         self.forward += (weights * tangent).sum(axis=1)
         self._forward_terms += np.abs(weights * tangent).sum(axis=1)
 
+    def add_start(self, weights: Float64Array, tangent: Float64Array) -> None:
+        self._start_terms += np.abs(weights * tangent).sum(axis=1)
+
     @property
     def terms(self) -> Float64Array:
-        return np.maximum(self._backward_terms, self._forward_terms)
+        return np.maximum(np.maximum(self._backward_terms, self._forward_terms), self._start_terms)
 
 
 def _products(
-    engine: Engine,
-    model: Model,
     derivative: ForwardDerivative,
     times: Steps,
     weights: tuple[Float64Array, Float64Array],
     nudges: np.random.Generator | None,
-    cancel: native.CancelToken | None,
 ) -> _Products:
     """Differentiate single steps backward and forward, from the trajectory's states or perturbed ones."""
-    rollout, jvp, name = derivative.rollout, derivative.jvp, derivative.name
+    perturbed, rollout, jvp = derivative.perturbed, derivative.rollout, derivative.jvp
+    engine, model, name, cancel = perturbed.engine, perturbed.model, perturbed.name, perturbed.cancel
     qpos, qvel = rollout.qpos[times], rollout.qvel[times]
     if nudges is not None:
-        qpos, qvel = nudged(model, qpos, qvel, natural_speed(model, rollout.qvel, derivative.start), nudges)
-    params: dict[str, Any] = dict(derivative.start.params)
+        qpos, qvel = nudged(model, qpos, qvel, natural_speed(model, rollout.qvel, perturbed.start), nudges)
+    params: dict[str, Any] = dict(perturbed.start.params)
     tangents: dict[str, Any] = {"qpos_tan": jvp.qpos[times], "qvel_tan": jvp.qvel[times]}
     by = ["qpos", "qvel"]
     ctrl, ctrl_tan = derivative.controls(times)
@@ -137,7 +132,7 @@ def _products(
         by.append("ctrl")
     if name in PARAMETERS:
         direction = np.broadcast_to(derivative.direction, (len(times), *derivative.direction.shape))
-        params[name] = np.broadcast_to(derivative.value, direction.shape)
+        params[name] = np.broadcast_to(perturbed.value, direction.shape)
         tangents["params_tan"] = {name: direction}
         by.append(name)
     inputs = derivative.inputs(times)
@@ -163,4 +158,6 @@ def _products(
         products.add_backward(gradient[name], direction)
     products.add_forward(weights[0], rate(model, step.qpos[:, 1], pushed.qpos[:, 1]))
     products.add_forward(weights[1], pushed.qvel[:, 1])
+    products.add_start(weights[0], rate(model, qpos, jvp.qpos[times]))
+    products.add_start(weights[1], jvp.qvel[times])
     return products

@@ -19,14 +19,12 @@ from revolute.contract.arrays import Float64Array
 from revolute.contract.controllers import STEP_INPUTS, Control
 from revolute.contract.tangents import difference, move
 
-from .. import native
 from .._controllers import AXES_OF_OWN
-from .._engine import Engine
 from .._model import Model
 from .._results import OK, Jvp, Rollout
 from ..parameters import PARAMETERS
-from .differences import rounding_noise
-from .start import Trajectory, natural_speed, nudged
+from .differences import PerturbedInput, rounding_noise
+from .start import ROUNDING, ctrl_scale, natural_speed, nudged
 
 Steps = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -52,6 +50,9 @@ _MOST_PIECES = _NUDGES // 4
 
 _FINEST = 4
 """Number of smallest sizes at which a jump of the motion shows the same change."""
+
+_SCATTER = 10
+"""Largest error of a difference that rounding of the state explains, relative to the scatter of the ends."""
 
 _PART = 8_000_000
 """Largest total size, in numbers, of the perturbed states of one batch."""
@@ -89,24 +90,21 @@ class ForwardDerivative:
     """A trajectory and its forward derivative along one direction of one input.
 
     Attributes:
-        name: the input.
-        start: the trajectory.
-        value: the input's value.
-        direction: its tangent, in its units.
-        scale: its scale.
-        ctrl_scale: the scale of controls.
+        perturbed: the input and its trajectory.
+        direction: tangent of the input, in its units.
         rollout: the simulated trajectory.
         jvp: the forward derivative.
     """
 
-    name: str
-    start: Trajectory
-    value: Float64Array
+    perturbed: PerturbedInput
     direction: Float64Array
-    scale: Float64Array
-    ctrl_scale: Float64Array
     rollout: Rollout
     jvp: Jvp
+
+    @property
+    def name(self) -> str:
+        """Name of the input."""
+        return self.perturbed.name
 
     def controls(self, times: Steps) -> tuple[Float64Array, Float64Array]:
         """Return the controls that act in some steps, and their tangents: [steps, nu] each."""
@@ -126,10 +124,11 @@ class ForwardDerivative:
     def lengths(self) -> Float64Array:
         """Return the length of the direction of each step: of state, controls and parameters."""
         lengths = np.maximum(np.abs(self.jvp.qpos[:-1]).max(axis=1), np.abs(self.jvp.qvel[:-1]).max(axis=1))
-        controls = _relative(self.controls(np.arange(self.rollout.steps))[1], self.ctrl_scale)
+        scale = ctrl_scale(self.perturbed.model, self.perturbed.start.qpos)
+        controls = _relative(self.controls(np.arange(self.rollout.steps))[1], scale)
         lengths = np.maximum(lengths, np.abs(controls).max(axis=1, initial=0.0))
         if self.name in PARAMETERS or self.name in STEP_INPUTS:
-            lengths = np.maximum(lengths, np.abs(_relative(self.direction, self.scale)).max())
+            lengths = np.maximum(lengths, np.abs(_relative(self.direction, self.perturbed.units)).max())
         return lengths
 
 
@@ -138,13 +137,7 @@ def _relative(tangent: Float64Array, scale: Float64Array) -> Float64Array:
     return np.divide(tangent, scales, out=np.zeros(tangent.shape), where=scales > 0)
 
 
-def check_steps(
-    engine: Engine,
-    model: Model,
-    derivative: ForwardDerivative,
-    tolerance: float,
-    cancel: native.CancelToken | None = None,
-) -> StepFindings:
+def check_steps(derivative: ForwardDerivative, tolerance: float) -> StepFindings:
     """Compare every step of a forward derivative with differences of that step.
 
     A step whose differences disagree is checked again with finer sizes, and on each side separately. If the
@@ -153,24 +146,22 @@ def check_steps(
     derivative is wrong.
 
     Args:
-        engine: the engine.
-        model: the model.
         derivative: the derivative to check.
         tolerance: largest relative error of a step.
-        cancel: token whose `cancel()` stops the call.
     """
-    steps = derivative.rollout.steps
+    model, steps = derivative.perturbed.model, derivative.rollout.steps
     times = np.unique(np.linspace(0, steps - 1, min(steps, _MOST_STEPS)).astype(np.int64))
     lengths = derivative.lengths()
     times = times[(lengths[times] > 0) & np.isfinite(lengths[times])]
+    # steps whose central differences with coarse sizes do not agree with the derivative
     doubtful = [
-        _doubtful(engine, model, derivative, part, lengths[part], tolerance, cancel)
+        part[~_Line(derivative, part, lengths[part], _COARSE, tolerance).right]
         for part in _parts(model, times, len(_COARSE))
     ]
     again = np.concatenate([np.zeros(0, np.int64), *doubtful])
     found: dict[str, list[int]] = {"wrong": [], "switching": [], "unresolved": []}
     for part in _parts(model, again, len(_FINE)):
-        line = _Line(engine, model, derivative, part, lengths[part], _FINE, tolerance, cancel)
+        line = _Line(derivative, part, lengths[part], _FINE, tolerance)
         for kind, steps_of_kind in line.findings().items():
             found[kind] += steps_of_kind
     return StepFindings(len(times), *(tuple(found[kind]) for kind in ("wrong", "switching", "unresolved")))
@@ -181,20 +172,6 @@ def _parts(model: Model, times: Steps, sizes: int) -> list[Steps]:
     numbers = 2 * sizes * (3 * (model.nq + model.nqvel) + model.nu)
     count = max(1, _PART // numbers)
     return [times[first : first + count] for first in range(0, len(times), count)]
-
-
-def _doubtful(
-    engine: Engine,
-    model: Model,
-    derivative: ForwardDerivative,
-    times: Steps,
-    lengths: Float64Array,
-    tolerance: float,
-    cancel: native.CancelToken | None,
-) -> Steps:
-    """Return the steps whose central differences with coarse sizes do not agree with the derivative."""
-    line = _Line(engine, model, derivative, times, lengths, _COARSE, tolerance, cancel)
-    return times[~line.right]
 
 
 @dataclass(frozen=True)
@@ -221,16 +198,15 @@ class _Line:
 
     def __init__(
         self,
-        engine: Engine,
-        model: Model,
         derivative: ForwardDerivative,
         times: Steps,
         lengths: Float64Array,
         sizes: Float64Array,
         tolerance: float,
-        cancel: native.CancelToken | None,
     ) -> None:
-        self._engine, self._model, self._cancel = engine, model, cancel
+        perturbed = derivative.perturbed
+        model = perturbed.model
+        self._engine, self._model, self._cancel = perturbed.engine, model, perturbed.cancel
         self._derivative, self._times, self._lengths = derivative, times, lengths
         self._sizes, self._tolerance = sizes, tolerance
         rollout, jvp = derivative.rollout, derivative.jvp
@@ -239,7 +215,7 @@ class _Line:
         self._expected = after / lengths[:, None]
         # a contact turns a gap into a velocity by the time step
         size = np.maximum(np.abs(next_qpos).max(axis=1) / model.timestep, np.abs(next_qvel).max(axis=1))
-        self._speed = natural_speed(model, rollout.qvel, derivative.start)
+        self._speed = natural_speed(model, rollout.qvel, derivative.perturbed.start)
         self._rounding = _ROUNDING * np.maximum(size, self._speed)
         factors = np.array([1.0, -1.0])[:, None] * sizes
         self._ends = self._simulate(np.broadcast_to(factors[..., None], (*factors.shape, len(times))))
@@ -277,6 +253,8 @@ class _Line:
         for k in np.flatnonzero(smooth & ~self.right):
             pieces[k] = self._has_pieces(int(k), [slope[:, k] for slope in slopes])
         wrong |= smooth & ~pieces
+        for k in np.flatnonzero(wrong):
+            wrong[k] = not self._is_rounding(int(k))
         switching = ~wrong & (bent | one_side | jumps | pieces)
         for k in np.flatnonzero(~self.right):
             kind = "wrong" if wrong[k] else "switching" if switching[k] else "unresolved"
@@ -337,6 +315,22 @@ class _Line:
         apart = np.abs(beside[:, None] - beside).max(axis=2) > scale
         return int((~np.tril(~apart, -1).any(axis=1)).sum()) > _MOST_PIECES
 
+    def _is_rounding(self, k: int) -> bool:
+        """Return whether rounding of the state of step k moves its end as far as the differences are off.
+
+        Stiff forces make this much more than the rounding of the end. It can bend the motion over several
+        sizes alike, and then looks like a plateau.
+        """
+        time, ends = self._times[k] + 1, self._around(k, ROUNDING)
+        rollout = self._derivative.rollout
+        dq = difference(self._model, rollout.qpos[time], ends.qpos[:, 1])
+        scatter = max(np.abs(dq).max(), np.abs(ends.qvel[:, 1] - rollout.qvel[time]).max())
+        off = [
+            np.abs(side.value[k] - self._expected[k]).max() * self._sizes[side.index[k]]
+            for side in self._sides
+        ]
+        return bool(max(off) <= _SCATTER * scatter)
+
     def _slopes(self) -> list[Float64Array]:
         """Return the forward derivatives [sizes, steps, 2 nv] at the perturbed states of either side."""
         count = 2 * len(self._sizes)
@@ -346,6 +340,10 @@ class _Line:
 
     def _nudged(self, k: int, size: float) -> Float64Array:
         """Return the forward derivatives [nudges, 2 nv] at states around that of step k."""
+        return self._push(self._around(k, size), np.full(_NUDGES, k))
+
+    def _around(self, k: int, size: float) -> Rollout:
+        """Compute one step from states around that of step k."""
         rollout, time = self._derivative.rollout, self._times[k]
         random = np.random.default_rng(int(time))
         qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
@@ -358,10 +356,9 @@ class _Line:
             for name, (value, _) in self._derivative.inputs(one).items()
         }
         params = self._params(np.zeros(_NUDGES))
-        ends = self._engine.rollout(
+        return self._engine.rollout(
             self._model, qpos, qvel, ctrl, params=params, control=Control.of(**given), cancel=self._cancel
         )
-        return self._push(ends, np.full(_NUDGES, k))
 
     def _push(self, ends: Rollout, which: Steps) -> Float64Array:
         """Return the forward derivatives [batch, 2 nv] of single steps along the directions of some times."""
@@ -389,10 +386,10 @@ class _Line:
     def _params(self, factors: Float64Array) -> dict[str, Float64Array]:
         """Return the parameters, the checked one moved by factors [batch] times its direction."""
         derivative = self._derivative
-        params = dict(derivative.start.params)
+        params = dict(derivative.perturbed.start.params)
         if derivative.name in PARAMETERS:
             moves = factors.reshape(-1, *[1] * derivative.direction.ndim) * derivative.direction
-            params[derivative.name] = derivative.value + moves
+            params[derivative.name] = derivative.perturbed.value + moves
         return params
 
     def _simulate(self, steps: Float64Array) -> Rollout:

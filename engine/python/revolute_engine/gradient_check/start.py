@@ -39,7 +39,7 @@ _GRAVITY = 9.81
 _SMALL_ENTRY = 0.1
 """Least change of a gain or weight, relative to the largest one."""
 
-_ROUNDING = 4 * np.finfo(float).eps
+ROUNDING = 4 * np.finfo(float).eps
 """Relative size of perturbations by rounding."""
 
 
@@ -92,7 +92,7 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
     data.act[:] = start.qvel[model.nv :]
     if len(start.ctrl):
         data.ctrl[:] = start.ctrl[0]
-    # mj_forward without contacts and constraints, whose solution has no bound on its time
+    # mj_forward without contacts and constraints, which can take any time to solve
     with collected_warnings():
         mujoco.mj_fwdKinematics(theirs, data)
         mujoco.mj_makeM(theirs, data)
@@ -112,7 +112,7 @@ def nudged(
     qvel: Float64Array,
     speed: float,
     random: np.random.Generator,
-    size: float = _ROUNDING,
+    size: float = ROUNDING,
 ) -> tuple[Float64Array, Float64Array]:
     """Perturb states, by default by rounding; the natural size of positions is 1.
 
@@ -141,7 +141,7 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
     theirs = model.mujoco_model
     data = mujoco.MjData(theirs)
     data.qpos[:] = qpos
-    with collected_warnings():  # of dynamics that are not used here
+    with collected_warnings():  # the warnings are about dynamics, which are not used here
         mujoco.mj_fwdKinematics(theirs, data)
         mujoco.mj_collision(theirs, data)
     depth: dict[int, float] = {}
@@ -188,7 +188,7 @@ def _lengths(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the lengths [nu] that actuators act on."""
     data = mujoco.MjData(model.mujoco_model)
     data.qpos[:] = qpos
-    with collected_warnings():  # of dynamics that are not used here
+    with collected_warnings():  # the warnings are about dynamics, which are not used here
         mujoco.mj_forward(model.mujoco_model, data)
     return np.array(data.actuator_length)
 
@@ -197,7 +197,7 @@ def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the scale of controls [nu]: a small displacement of a servo, or a small acceleration."""
     gain, bias, gear = (model.arrays[name] for name in ("act_gain", "act_bias", "act_gear"))
     of_dofs, dofs = inertia_diagonal(model, qpos), model.arrays["act_dof"]
-    # what is no hinge or slide moves several degrees of freedom
+    # an actuator of anything but a hinge or slide moves several degrees of freedom
     inertia = np.where(dofs >= 0, of_dofs[dofs], of_dofs.mean())
     strength = np.abs(gear * gain[:, 0])
     push = _ACCELERATION * inertia / np.where(strength > 0, strength, 1.0)

@@ -4,7 +4,7 @@
 // decides, among the six face normals and the nine cross products of edges. A cross product wins only when it is larger than
 // every face's by more than 1e-6 of itself, and not when it is nearly that face's normal and hardly larger.  (1)
 //   face:  the face of the other box that is turned most against it, clipped by the four sides of the reference face; every
-//          corner of what remains, at height z over the reference face, is a point:
+//          corner of the rest, at height z over the reference face, is a point:
 //            gap = z,  point half-way down to the face,  normal the face's                    (2)
 //   edges: the nearest points w_a, w_b of the two edges, each kept within its edge:
 //            gap = (w_b - w_a).n,  point = (w_a + w_b)/2                                      (3)
@@ -15,6 +15,7 @@
 #include "revolute/collision/contact_manifold.hpp"
 #include "revolute/collision/mujoco/frame.hpp"
 #include "revolute/collision/sphere_box.hpp"
+#include "revolute/collision/ties.hpp"
 #include "revolute/scalar/dual.hpp"
 
 namespace revolute::mujoco {
@@ -52,11 +53,11 @@ struct ClippedFace {
   }
 };
 
-// Cuts off what lies beyond x[c] sign = limit. Points on the side itself, to rounding, count as beyond an upper side and as
-// within a lower one: where faces are flush, that is the choice after a small displacement, with the same points.  (2')
+// Cuts off what lies beyond x[c] sign = limit. Points on the side itself (ties.hpp) count as outside an upper side and as
+// inside a lower one: where faces are flush, that is the choice after a small displacement, with the same points.  (2')
 REVOLUTE_HD inline void clip(ClippedFace& face, int c, double sign, double limit) {
   const int side = 2 * c + (sign < 0), n = face.count;
-  const double rounding = 1e-13 * limit;
+  const double rounding = on_border * limit;
   double beyond[ClippedFace::most], least = 1e300, most = -1e300;
   for (int q = 0; q < n; ++q) {
     beyond[q] = sign * face.list[q].x[c] - limit;
@@ -168,7 +169,7 @@ struct BoxAxes {
   }
 };
 
-// Of two parallel faces whose separations differ by rounding, the one that decides after a small turn: a turn lowers the
+// Of two parallel faces whose separations tie (ties.hpp), the one that decides after a small turn: a turn lowers the
 // separation from a face by the width of the other box, so the wider face wins.  (1')
 REVOLUTE_HD inline int wider_of_tied_faces(const BoxAxes& axes, int face) {
   const bool of_a = face < 3;
@@ -178,7 +179,7 @@ REVOLUTE_HD inline int wider_of_tied_faces(const BoxAxes& axes, int face) {
   for (int j = 1; j < 3; ++j)
     if (along(j) > along(parallel)) parallel = j;
   const int other = of_a ? 3 + parallel : parallel;
-  if (axes.face_separation(face) - axes.face_separation(other) > 1e-14 * axes.size()) return face;
+  if (axes.face_separation(face) - axes.face_separation(other) > tied_faces * axes.size()) return face;
   const auto width = [](const double* half, int axis) { return half[(axis + 1) % 3] + half[(axis + 2) % 3]; };
   const double own = width(of_a ? axes.s1 : axes.s2, k), others = width(of_a ? axes.s2 : axes.s1, parallel);
   return others > own ? other : face;
@@ -221,7 +222,7 @@ REVOLUTE_HD inline void choose_box_points(const Box<double>& a, const Box<double
   using namespace detail;
   out.count = 0;
   const BoxAxes axes(a, b);
-  const int code = separating_axis(axes, margin + 1e-13 * axes.size());
+  const int code = separating_axis(axes, margin + on_border * axes.size());
   if (code < 0) return;
   if (code >= 6) {
     BoxPoint& point = out.points[out.count++];

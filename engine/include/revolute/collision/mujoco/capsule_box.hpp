@@ -16,6 +16,7 @@
 #include "revolute/collision/mujoco/frame.hpp"
 #include "revolute/collision/segment.hpp"
 #include "revolute/collision/sphere_box.hpp"
+#include "revolute/collision/ties.hpp"
 #include "revolute/scalar/dual.hpp"
 
 namespace revolute::mujoco {
@@ -136,8 +137,8 @@ REVOLUTE_HD inline void second_from_face(const double* o, const double* H, const
     if (i == face) continue;
     for (double side : {1.0, -1.0}) {
       const double e = (side * s[i] - (o[i] - towards * H[i])) / H[i] * towards;
-      // an end on the border, to rounding, is the border: so it is after a small displacement of one end or the other
-      if (!(e > 0 && e < (1 + 1e-13) * step)) continue;
+      // an end on the border (ties.hpp) is the border: so it is after a small displacement of one end or the other
+      if (!(e > 0 && e < (1 + on_border) * step)) continue;
       step = e;
       out.second = SecondPlace::border;
       out.width_axis = i;

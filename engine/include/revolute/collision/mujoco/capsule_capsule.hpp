@@ -9,6 +9,7 @@
 
 #include "revolute/collision/mujoco/round_pair.hpp"
 #include "revolute/collision/segment.hpp"
+#include "revolute/collision/ties.hpp"
 
 namespace revolute::mujoco {
 
@@ -67,10 +68,9 @@ REVOLUTE_HD inline Real end_of_b(const Segment<Real>& A, const Segment<Real>& B,
   return slot == 0 ? first : -first;
 }
 // Whether a place t lies on the segment, to rounding.
-constexpr double beside = 1e-12;
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> reaches(const Segment<Real>& segment, const Real& t) {
-  return less(abs(t), Real(1 + beside) * segment.half);
+  return less(abs(t), Real(1 + side_by_side) * segment.half);
 }
 // (3): x in lengths, and whether it is an end of a against b.
 template <class Real>
@@ -84,8 +84,8 @@ REVOLUTE_HD inline ParallelCapsules<Real> parallel_capsule_points(const Segment<
   ParallelCapsules<Real> out;
   const Vector3<Real> end = point_on(B, end_of_b(A, B, slot) * B.half);
   const Real t = dot(A.axis, end - A.centre);
-  // of ends side by side, to rounding, the first is b's and the second a's: so it is after a small displacement
-  const double tie = slot == 0 ? 1 + beside : 1 - beside;
+  // of ends side by side (ties.hpp) the first is b's and the second a's: so it is after a small displacement
+  const double tie = slot == 0 ? 1 + side_by_side : 1 - side_by_side;
   out.from_a = less(Real(tie) * A.half, abs(t));
   out.on_a = point_on(A, select(out.from_a, clamp_to(A, t), t));
   const Real s = dot(B.axis, out.on_a - B.centre);

@@ -4,6 +4,7 @@
 
 #include "revolute/collision/face_points.hpp"
 #include "revolute/collision/surface_element.hpp"
+#include "revolute/collision/ties.hpp"
 
 namespace revolute {
 
@@ -49,7 +50,7 @@ struct HullShape {
     element.point = start;
   }
 
-  // In the link's frame: what decides whether a face is worth a visit.
+  // Data, in the link's frame, that decide whether a face is worth a visit.
   struct FaceSearch {
     const ConvexShape& shape;
     const FaceRivals& rivals;
@@ -155,19 +156,18 @@ struct HullShape {
     const Vector m = transpose_times(shape.R, towards);
     const double reach =
         dot(m, shape.local_vertex(farthest_vertex(*shape.hulls, geom, m))) - 1e-6 * shape.size;
-    // the first of the faces that turn the most, up to this difference
-    constexpr double as_much = 1e-6;
+    // the first of the faces that turn the most (ties.hpp)
     constexpr int most_kept = 16;
     int kept[most_kept], count = 0, best = -1;
     double cosine[most_kept], most = -2;
     visit_high_items(*shape.hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
       const HullFace& face = shape.face(f);
       const double turned = dot(m, vector3<double>(face.normal));
-      if (turned < most - as_much || !shape.reaches(face, m, reach)) return true;
+      if (turned < most - same_turn || !shape.reaches(face, m, reach)) return true;
       most = std::fmax(most, turned);
       int place = 0;  // without those that turn too little by now
       for (int i = 0; i < count; ++i)
-        if (cosine[i] >= most - as_much) kept[place] = kept[i], cosine[place++] = cosine[i];
+        if (cosine[i] >= most - same_turn) kept[place] = kept[i], cosine[place++] = cosine[i];
       count = place;
       if (count < most_kept) kept[count] = f, cosine[count++] = turned;
       return true;

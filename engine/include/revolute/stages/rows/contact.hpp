@@ -9,6 +9,7 @@
 //     v+ = -e (v + a t) - a t                                                                  (2)
 //   Thus a bounce with e = 1 keeps the energy. With e = 0, a contact that is reached at t with its gap within the depth s of
 //   constraint_row.hpp stays closed, v+ = 0. Any other contact may close its gap, not more, and gives back its depth.
+//   A normal that gives back its depth is a little soft (soft_normals.hpp), in proportion to the speed.
 //   friction: the rows below together, bounded by the normal impulse and a coefficient each (solvers/friction_block.hpp)
 //     sliding: wrenches of collision_detection.hpp;   torsion, rolling: wrenches -+(axis; 0)    (3)
 #pragma once
@@ -45,6 +46,7 @@ REVOLUTE_HD inline Real contact_time(const Model& model, const RowContext<Real>&
 }
 
 constexpr double least_acceleration = 0.1;  // of (1), in m/s^2
+constexpr double most_softness = 0.01;      // of a normal that gives back its depth at full speed
 
 // The impact of a contact's normal row.
 template <class Real>
@@ -94,8 +96,9 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   const Real time = contact_time(model, at, candidate);
   const Real parting = *parameters.restitution * (hit.before + hit.acceleration * time) +
                        gained_speed(parameters, hit, time);  // (2): -v+
-  row.bias =
-      select(is_reached(parameters, at, contact.gap, hit, time), parting, gap_bias(model, at.h, contact.gap));
+  const auto reached = is_reached(parameters, at, contact.gap, hit, time);
+  row.bias = select(reached, parting, gap_bias(model, at.h, contact.gap));
+  row.softness = select(reached, Real(0), Real(most_softness) * repair_share(model, at.h, contact.gap));
   row.bound = indicator<Real>(contact.active);
   row.bounces = any(hit.happens);
   return row;
@@ -123,9 +126,10 @@ REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowCon
 template <class Real, class Bar>
 REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contact<Real>& contact, int component,
-                                     Bar bias_bar, Bar bound_bar, RowJacobianCotangent<Bar>& J_bar,
-                                     ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
-                                     Force<Bar>* V_free_bar, Bar* time_bar, Parameters<Bar>& parameters_bar) {
+                                     Bar bias_bar, Bar softness_bar, Bar bound_bar,
+                                     RowJacobianCotangent<Bar>& J_bar, ContactCotangent<Bar>& contact_bar,
+                                     Force<Bar>* V_bar, Force<Bar>* V_free_bar, Bar* time_bar,
+                                     Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = *contact.candidate;
   if (component > 0) pair_friction_adjoint(parameters, candidate, component - 1, bound_bar, parameters_bar);
   if (component >= 3) {
@@ -137,7 +141,10 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
     const Bounce<Real> hit = bounce(at, contact.gap, J);
     const Real time = contact_time(model, at, candidate);
     const auto reached = is_reached(parameters, at, contact.gap, hit, time);
-    contact_bar.gap += select(reached, Bar(0), gap_slope(model, at.h, contact.gap) * bias_bar);
+    const Real softness_slope = Real(most_softness) * repair_share_slope(model, at.h, contact.gap);
+    contact_bar.gap +=
+        select(reached, Bar(0),
+               multiply_add(softness_slope, softness_bar, gap_slope(model, at.h, contact.gap) * bias_bar));
     if (any(reached))
       bounce_adjoint(parameters, at, J, hit, time, select(reached, bias_bar, Bar(0)), J_bar, V_bar,
                      V_free_bar, time_bar[contact_tree(model, candidate)], parameters_bar);

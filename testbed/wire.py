@@ -21,50 +21,20 @@ from revolute.contract.codec.npz import pack_npz, unpack_npz
 from revolute.contract.codec.parts import assemble, read_values, to_parts
 from revolute.contract.codec.status import DETAILS_KEY, decode_status
 from revolute.contract.errors import RevoluteError, error_from
-from revolute.contract.v1 import (
-    model_pb2,
-    model_pb2_grpc,
-    server_pb2,
-    server_pb2_grpc,
-    session_pb2,
-    session_pb2_grpc,
-    trajectory_pb2,
-    trajectory_pb2_grpc,
-)
+from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from revolute.contract.verbs import VERBS
+
+from .stubs import Stub, service_of
 
 Document = dict[str, Any]
 
-SERVICES = {
-    "RegisterModel": (model_pb2, model_pb2_grpc, "ModelService"),
-    "GetModel": (model_pb2, model_pb2_grpc, "ModelService"),
-    "GetModelFiles": (model_pb2, model_pb2_grpc, "ModelService"),
-    "ListModels": (model_pb2, model_pb2_grpc, "ModelService"),
-    "DeleteModel": (model_pb2, model_pb2_grpc, "ModelService"),
-    "GetSession": (session_pb2, session_pb2_grpc, "SessionService"),
-    "ListSessions": (session_pb2, session_pb2_grpc, "SessionService"),
-    "KeepAlive": (session_pb2, session_pb2_grpc, "SessionService"),
-    "ForkSession": (session_pb2, session_pb2_grpc, "SessionService"),
-    "SetState": (session_pb2, session_pb2_grpc, "SessionService"),
-    "SetParams": (session_pb2, session_pb2_grpc, "SessionService"),
-    "CreateSession": (session_pb2, session_pb2_grpc, "SessionService"),
-    "Reset": (session_pb2, session_pb2_grpc, "SessionService"),
-    "Step": (session_pb2, session_pb2_grpc, "SessionService"),
-    "GetState": (session_pb2, session_pb2_grpc, "SessionService"),
-    "DeleteSession": (session_pb2, session_pb2_grpc, "SessionService"),
-    "Measure": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "FindContacts": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "Rollout": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "Jvp": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "CheckGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "Jacobian": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "SessionJacobian": (session_pb2, session_pb2_grpc, "SessionService"),
-    "GetTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "Backward": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "ValueAndGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "DeleteTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
-    "GetServerInfo": (server_pb2, server_pb2_grpc, "ServerService"),
+MESSAGES = {
+    "SessionJacobian" if messages is session_pb2 and rpc.name == "Jacobian" else rpc.name: messages
+    for messages in (model_pb2, session_pb2, trajectory_pb2, server_pb2)
+    for rpc in service_of(messages).methods
+    if rpc.name != "StreamRollout"
 }
+"""Module of the messages of each verb that has one answer."""
 
 
 WRAPPED = {
@@ -83,8 +53,7 @@ def rpc_name(verb: str) -> str:
 
 def rpc_of(verb: str) -> Any:
     """Return the descriptor of a verb's rpc."""
-    messages, _, service = SERVICES[verb]
-    return messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc_name(verb)]
+    return service_of(MESSAGES[verb]).methods_by_name[rpc_name(verb)]
 
 
 class _Bearer(
@@ -136,9 +105,8 @@ class GrpcWire:
         return self._send(verb, document, None)
 
     def _send(self, verb: str, document: Mapping[str, Any], timeout: float | None) -> Any:
-        messages, stubs, service = SERVICES[verb]
-        rpc = rpc_name(verb)
-        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), rpc)
+        messages = MESSAGES[verb]
+        method = getattr(Stub(messages, self.channel), rpc_name(verb))
         descriptor = rpc_of(verb)
         request_type = getattr(messages, descriptor.input_type.name)
         if isinstance(document.get("text"), str):

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ class ServerProcess:
 
     Attributes:
         grpc: address as `revolute.connect` takes it.
-        http: likewise.
+        http: the same over HTTP.
         process: the process.
         log: file with what it printed.
         addresses: all addresses, as the port file has them.
@@ -101,3 +102,11 @@ def _wait(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> dict[
             return json.loads(port_file.read_text())
         time.sleep(0.02)
     raise RuntimeError(f"the server did not start within {START_SECONDS} s: {log.read_text()}")
+
+
+def allow_no_more_threads(server: ServerProcess) -> None:
+    """Leave the process less memory than the stack of a thread."""
+    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+    used = next(int(line.split()[1]) for line in lines if line.startswith("VmSize"))
+    most = 1024 * used + 7 * 1024**2
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))

@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+CASES = Path(__file__).parents[1] / "tests" / "cases"
+
 
 def case_file(case: str, name: str) -> Path:
     """Return the path of a case's file."""
-    return Path(__file__).parent / case / name
+    return CASES / case / name
 
 
 def expected(case: str) -> dict[str, Any]:
