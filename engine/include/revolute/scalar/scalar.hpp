@@ -18,7 +18,13 @@
 #else
 #define REVOLUTE_HD
 #endif
+// noipa: g++ 12.2 takes some functions that get the address of an element for ones that leave the rest of the array alone, and
+// drops stores to it (-fipa-modref). With noipa it assumes nothing about a function that it does not inline.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noipa))
+#else
 #define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noinline))
+#endif
 #define REVOLUTE_INLINE __attribute__((always_inline)) inline
 #define REVOLUTE_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -32,6 +38,12 @@ REVOLUTE_HD REVOLUTE_INLINE void unrolled(const Visit& visit) {
     visit(Begin);
     unrolled<Begin + 1, End>(visit);
   }
+}
+
+// Copies N numbers.
+template <int N, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void copy_numbers(const Real* from, Real* to) {
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { to[i] = from[i]; });
 }
 
 template <int W>

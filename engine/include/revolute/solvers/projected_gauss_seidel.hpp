@@ -17,8 +17,9 @@
 // get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
 // The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
-// repeat the second to the bit, so the tape gets one copy of it for all of them. One unchanged sweep is not enough: adding a zero can still
-// turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are computed.
+// repeat the second to the bit, so the tape gets one copy of it for all of them. One unchanged sweep is not enough: adding a
+// zero can still turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are
+// computed.
 //
 // Adjoint of the unconverged result: each update backwards, with g = x_b_bar, then x_b_bar = 0 (docs/adjoint.md section 4):
 //   free:     s = A_bb^-1 g,  b_b_bar -= s,  A_bj_bar -= s x_j (x_j+ within the block),  x_j_bar -= A_jb s      (3)
@@ -50,12 +51,12 @@ constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation 
 
 // Arrays [count] (start: scratch). Other shapes: scaled, laid out as A, holds (A_jj^-1 A_jr) in row r, 0 within a block;
 // inverse [count, most_friction_rows] holds A_bb^-1; tape and slides [iterations + 1, rows] hold each island in turn. For a
-// contact that slides, slides holds sigma in the place of its normal and e in the places of its friction rows.
+// contact that slides, slides holds sigma in the place of its normal and e in the places of its friction rows. At an
+// island's first row, sweeps and taped are the numbers of sweeps that were computed, and that are on the tape.
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
-  int *sweeps,
-      *taped;  // at an island's first row: the numbers of sweeps that were computed, and that are on the tape
+  int *sweeps, *taped;
 
   // Takes all arrays but `scaled`, which grows with the current rows.
   void take(std::size_t capacity, int iterations, Arena& arena) {
@@ -110,14 +111,6 @@ REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
   return end - r;
 }
 
-// Calls visit(j) for the rows that are coupled to a row of the block first ... end - 1, except for those of the block.
-template <class Visit>
-REVOLUTE_HD inline void for_others(const SolverRow& row, int first, int end, const Visit& visit) {
-  for_coupled(row, [&](int j) {
-    if (j < first || j >= end) visit(j);
-  });
-}
-
 // One island's arrays, from its first row.
 template <class Real>
 struct Island {
@@ -165,31 +158,6 @@ REVOLUTE_HD REVOLUTE_INLINE void move_block(const Island<Real>& island, int begi
   else
     for (int c = 0; c < size; ++c) move_row(c);
 }
-// x and z of an unrolled island.
-template <int Rows, class Real>
-struct UnrolledNumbers {
-  Real x[Rows ? Rows : 1], z[Rows ? Rows : 1];
-};
-template <int Rows, class Real>
-REVOLUTE_HD REVOLUTE_INLINE void copy_numbers(const UnrolledNumbers<Rows, Real>& from,
-                                              UnrolledNumbers<Rows, Real>& to) {
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
-    to.x[j] = from.x[j];
-    to.z[j] = from.z[j];
-  });
-}
-// The update of a contact's two friction rows, from r on, if they slide in some environment; `slides` gets sigma and e. An
-// unrolled island calls it with its numbers in memory: registers do not outlive a call.
-template <int Rows, class Real>
-REVOLUTE_NOINLINE AllPositiveZero<Real> move_sliding(const Island<Real>& island, int r,
-                                                     UnrolledNumbers<Rows, Real>& now, Real* slides,
-                                                     AllPositiveZero<Real> changes) {
-  constexpr int size = contact_rows - 1;
-  Real next[size];
-  project_block<size>(island.block(r), now.x[r - 1], now.z + r, next, slides + 1, slides[0]);
-  move_block<Rows>(island, r, size, next, now.x, now.z, changes);
-  return changes;
-}
 
 // The update of a row that is a block alone.
 template <int Rows, class Real>
@@ -202,23 +170,19 @@ REVOLUTE_HD REVOLUTE_INLINE void update_row(const Island<Real>& island, RowKind 
 }
 // One sweep over an unrolled island.
 template <int Rows, class Real>
-REVOLUTE_HD REVOLUTE_INLINE void sweep_contacts(const Island<Real>& island, UnrolledNumbers<Rows, Real>& now,
+REVOLUTE_HD REVOLUTE_INLINE void sweep_contacts(const Island<Real>& island, Real (&x)[Rows], Real (&z)[Rows],
                                                 Real* tape, Real* slides, AllPositiveZero<Real>& changes) {
   unrolled<0, Rows / contact_rows>([&](int contact) REVOLUTE_INLINE_LAMBDA {
     constexpr int size = contact_rows - 1;
     const int n = contact_rows * contact, r = n + 1;
-    update_row<Rows>(island, RowKind::unilateral, n, now.x, now.z, tape, changes);
-    Real next[size], sigma, unkept[contact_rows];
-    if (project_unless_sliding<size>(island.block(r), now.x[n], now.z + r, next, sigma)) {
-      move_block<Rows>(island, r, size, next, now.x, now.z, changes);
-      if (tape) slides[n] = sigma;
-    } else {
-      UnrolledNumbers<Rows, Real> in_memory;
-      copy_numbers(now, in_memory);
-      changes = move_sliding<Rows>(island, r, in_memory, tape ? slides + n : unkept, changes);
-      copy_numbers(in_memory, now);
+    update_row<Rows>(island, RowKind::unilateral, n, x, z, tape, changes);
+    Real next[size], unkept[size], sigma;
+    project_block<size>(island.block(r), x[n], z + r, next, tape ? slides + r : unkept, sigma);
+    if (tape) {
+      slides[n] = sigma;
+      copy_numbers<size>(next, tape + r);
     }
-    if (tape) unrolled<0, size>([&](int i) REVOLUTE_INLINE_LAMBDA { tape[r + i] = now.x[r + i]; });
+    move_block<Rows>(island, r, size, next, x, z, changes);
   });
 }
 // One sweep over any other island.
@@ -246,11 +210,9 @@ REVOLUTE_HD void sweep_blocks(const Island<Real>& island, Real* x, Real* z, Real
 template <int Rows, class Real>
 REVOLUTE_NOINLINE int sweep(const Island<Real>& island, Real* x, Real* z, Real* tape, Real* slides) {
   const int count = Rows ? Rows : island.count;
-  UnrolledNumbers<Rows, Real> now;
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
-    now.x[j] = x[j];
-    now.z[j] = z[j];
-  });
+  Real own_x[Rows ? Rows : 1], own_z[Rows ? Rows : 1];
+  copy_numbers<Rows>(x, own_x);
+  copy_numbers<Rows>(z, own_z);
   for (int r = 0; tape && r < count; ++r) tape[r] = x[r];
   int sweep = 0;
   for (int quiet = 0; sweep < island.iterations && quiet < 2; ++sweep) {
@@ -260,15 +222,13 @@ REVOLUTE_NOINLINE int sweep(const Island<Real>& island, Real* x, Real* z, Real* 
     }
     AllPositiveZero<Real> changes;
     if constexpr (Rows > 0)
-      sweep_contacts(island, now, tape, slides, changes);
+      sweep_contacts(island, own_x, own_z, tape, slides, changes);
     else
       sweep_blocks(island, x, z, tape, slides, changes);
     quiet = changes.holds() ? quiet + 1 : 0;
   }
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA {
-    x[j] = now.x[j];
-    z[j] = now.z[j];
-  });
+  copy_numbers<Rows>(own_x, x);
+  copy_numbers<Rows>(own_z, z);
   return sweep;
 }
 // The end of the tape if sweeps were left out: one more like the last, which stands for all of them. Returns the sweeps on the tape.

@@ -37,28 +37,22 @@ REVOLUTE_HD REVOLUTE_INLINE void resting_adjoint(const Real* inverse, const Real
   if (all(sticks)) return;
   unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { s[i] = select(sticks, s[i], Bar(0)); });
 }
-// The same for any friction block.
+// The same for any friction block. slide_adjoint() gets copies, as slide() does.
 template <int N>
 struct ProjectBlockAdjoint {
   template <class Real, class Bar>
-  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, const Real* inverse, const Real& normal,
-                              const Real* e, const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar,
-                              Bar& normal_bar) {
+  REVOLUTE_HD REVOLUTE_INLINE static void run(const FrictionBlock<Real>& block, const Real* inverse,
+                                              const Real& normal, const Real* e, const Real& sigma,
+                                              const Bar* g, Bar* s, Bar* bound_bar, Bar& normal_bar) {
     resting_adjoint<N>(inverse, sigma, g, s);
-    if (any(less(Real(0), sigma))) slide_adjoint<N>(block, normal, e, sigma, g, s, bound_bar, normal_bar);
+    if (!any(less(Real(0), sigma))) return;
+    Bar own_g[N], own_s[N];
+    copy_numbers<N>(g, own_g);
+    copy_numbers<N>(s, own_s);
+    normal_bar += slide_adjoint<N>(block, normal, e, sigma, own_g, own_s, bound_bar);
+    copy_numbers<N>(own_s, s);
   }
 };
-
-// x_bar of an unrolled island.
-template <int Rows, class Bar>
-struct UnrolledCotangents {
-  Bar x_bar[Rows ? Rows : 1];
-};
-template <int Rows, class Bar>
-REVOLUTE_HD REVOLUTE_INLINE void copy_cotangents(const UnrolledCotangents<Rows, Bar>& from,
-                                                 UnrolledCotangents<Rows, Bar>& to) {
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA { to.x_bar[j] = from.x_bar[j]; });
-}
 
 // x_bar_j -= A_jb s of the other blocks, for the block of `size` rows from `begin` on.
 template <int Rows, class Real, class Bar>
@@ -85,17 +79,6 @@ REVOLUTE_HD REVOLUTE_INLINE void leave_block(const Island<Real>& island, int beg
   else
     for (int c = 0; c < size; ++c) leave_row(c);
 }
-// The reverse of move_sliding(), with x_bar in memory. Returns the normal's cotangent.
-template <int Rows, class Real, class Bar>
-REVOLUTE_NOINLINE Bar leave_sliding(const Island<Real>& island, int r, const Real* tape, const Real* slides,
-                                    UnrolledCotangents<Rows, Bar>& now, Bar* steps, Bar* bound_bar) {
-  constexpr int size = contact_rows - 1;
-  Bar s[size], normal_bar(0);
-  ProjectBlockAdjoint<size>::run(island.block(r), island.inverse + r * most_friction_rows, tape[r - 1],
-                                 slides + r, slides[r - 1], now.x_bar + r, s, bound_bar + r, normal_bar);
-  leave_block<Rows>(island, r, size, s, steps, now.x_bar);
-  return normal_bar;
-}
 // The reverse of update_row().
 template <int Rows, class Real, class Bar>
 REVOLUTE_HD REVOLUTE_INLINE void leave_row(const Island<Real>& island, RowKind kind, int r, const Real* tape,
@@ -107,23 +90,16 @@ REVOLUTE_HD REVOLUTE_INLINE void leave_row(const Island<Real>& island, RowKind k
 // The reverse of sweep_contacts().
 template <int Rows, class Real, class Bar>
 REVOLUTE_HD REVOLUTE_INLINE void leave_contacts(const Island<Real>& island, const Real* tape,
-                                                const Real* slides, UnrolledCotangents<Rows, Bar>& now,
-                                                Bar* steps, Bar* bound_bar) {
+                                                const Real* slides, Bar (&x_bar)[Rows], Bar* steps,
+                                                Bar* bound_bar) {
   unrolled<0, Rows / contact_rows>([&](int i) REVOLUTE_INLINE_LAMBDA {
     constexpr int size = contact_rows - 1;
     const int n = Rows - contact_rows * (i + 1), r = n + 1;
-    Bar normal_bar(0);
-    if (any(less(Real(0), slides[n]))) {
-      UnrolledCotangents<Rows, Bar> in_memory;
-      copy_cotangents(now, in_memory);
-      normal_bar = leave_sliding<Rows>(island, r, tape, slides, in_memory, steps, bound_bar);
-      copy_cotangents(in_memory, now);
-    } else {
-      Bar s[size];
-      resting_adjoint<size>(island.inverse + r * most_friction_rows, slides[n], now.x_bar + r, s);
-      leave_block<Rows>(island, r, size, s, steps, now.x_bar);
-    }
-    leave_row<Rows>(island, RowKind::unilateral, n, tape, steps, now.x_bar, bound_bar, normal_bar);
+    Bar s[size], normal_bar(0);
+    ProjectBlockAdjoint<size>::run(island.block(r), island.inverse + r * most_friction_rows, tape[n],
+                                   slides + r, slides[n], x_bar + r, s, bound_bar + r, normal_bar);
+    leave_block<Rows>(island, r, size, s, steps, x_bar);
+    leave_row<Rows>(island, RowKind::unilateral, n, tape, steps, x_bar, bound_bar, normal_bar);
   });
 }
 // The reverse of sweep_blocks().
@@ -153,14 +129,14 @@ template <int Rows, class Real, class Bar>
 REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, int taped, const Real* tape,
                                      const Real* slides, Bar* steps, Bar* x_bar, Bar* bound_bar) {
   const int count = Rows ? Rows : island.count;
-  UnrolledCotangents<Rows, Bar> now;
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA { now.x_bar[j] = x_bar[j]; });
+  Bar own_x_bar[Rows ? Rows : 1];
+  copy_numbers<Rows>(x_bar, own_x_bar);
   tape += std::size_t(taped) * count;
   slides += std::size_t(taped) * count;
   steps += std::size_t(island.iterations) * count;
   for (int sweep = island.iterations; sweep > 0; --sweep) {
     if constexpr (Rows > 0)
-      leave_contacts(island, tape, slides, now, steps, bound_bar);
+      leave_contacts(island, tape, slides, own_x_bar, steps, bound_bar);
     else
       leave_blocks(island, tape, slides, steps, x_bar, bound_bar);
     if (sweep <= taped) {
@@ -169,7 +145,7 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, int taped, cons
     }
     steps -= count;
   }
-  unrolled<0, Rows>([&](int j) REVOLUTE_INLINE_LAMBDA { x_bar[j] = now.x_bar[j]; });
+  copy_numbers<Rows>(own_x_bar, x_bar);
 }
 
 // (4) and b_bar, row by row; `sum` is scratch. The window ends with row l, the last of r's block. Its entry i belongs to row
