@@ -85,8 +85,9 @@ void the_solution_is_that_of_many_sweeps() {
       const int n = rows.count(), iterations = 5000;
       Doubles storage(8 * n + n * n);
       double* const next = storage.data();
-      SolverWorkspace<double> sweeps = {next,         next + n, next + 2 * n, next + 3 * n,
-                                        next + 8 * n, nullptr,  nullptr};
+      int swept;
+      SolverWorkspace<double> sweeps = {next,    next + n, next + 2 * n, next + 3 * n, next + 8 * n,
+                                        nullptr, nullptr,  &swept,       nullptr};
       projected_gauss_seidel(SolverProblem<double>{n, iterations, rows.rows.data(), rows.A.data(),
                                                    rows.b.data(), rows.bound.data()},
                              sweeps, false);

@@ -18,9 +18,33 @@
 #else
 #define REVOLUTE_HD
 #endif
+// noipa: g++ 12.2 takes some functions that get the address of an element for ones that leave the rest of the array alone, and
+// drops stores to it (-fipa-modref). With noipa it assumes nothing about a function that it does not inline.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noipa))
+#else
 #define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noinline))
+#endif
+#define REVOLUTE_INLINE __attribute__((always_inline)) inline
+#define REVOLUTE_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace revolute {
+
+// Calls visit(i) for i = Begin ... End - 1, each a constant to the compiler from its first pass on. Numbers of an array that is
+// visited with inlined functions alone stay in registers, which loops unrolled by a pragma do not ensure.
+template <int Begin, int End, class Visit>
+REVOLUTE_HD REVOLUTE_INLINE void unrolled(const Visit& visit) {
+  if constexpr (Begin < End) {
+    visit(Begin);
+    unrolled<Begin + 1, End>(visit);
+  }
+}
+
+// Copies N numbers.
+template <int N, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void copy_numbers(const Real* from, Real* to) {
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { to[i] = from[i]; });
+}
 
 template <int W>
 struct Mask;

@@ -97,7 +97,8 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     at.Ad = v + 15 * c, at.diagonal = v + 16 * c;
     at.state = ws.state;
     at.factors = {n, ws.lu.at_least(square), ws.pivot, ws.last};
-    at.sweeps = {at.x, v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square), nullptr, nullptr};
+    at.sweeps = {at.x,    v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square),
+                 nullptr, nullptr,   nullptr,   nullptr};
     for (int i = 0; i < n; ++i) {
       const int r = ws.member[i];
       const SolverRow& row = problem.rows[r];

@@ -160,10 +160,10 @@ REVOLUTE_HD inline void sliding_matrix(const FrictionBlock<Real>& block, const R
     }
 }
 
-// Solves (2) by (3) where `slides`; elsewhere e and sigma stay as they are.
+// Solves (2) by (3) where `slides`: fills e, 0 elsewhere, and returns sigma.
 template <int N, class Real>
-REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
-                             MaskOf<Real> slides, Real* e_out, Real& sigma_out) {
+REVOLUTE_NOINLINE Real slide(const FrictionBlock<Real>& block, Real normal, const Real* z,
+                             MaskOf<Real> slides, Real* e_out) {
   const Real radius = block.template radius<N>(normal);
   Real u[N], trace(0);
   for (int i = 0; i < N; ++i) {
@@ -199,29 +199,39 @@ REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& norma
     length = sqrt(dot_product(e, e));
   }
   const Real inverse_length = select(pulled, Real(1) / select(pulled, length, Real(1)), Real(0));
-  for (int i = 0; i < N; ++i) e_out[i] = select(slides, e[i] * inverse_length, e_out[i]);
-  sigma_out = select(slides, sigma, sigma_out);
+  for (int i = 0; i < N; ++i) e_out[i] = select(slides, e[i] * inverse_length, Real(0));
+  return sigma;
 }
 
-// Updates a block: fills x+ in `next`, and e and sigma if it slides.
+// Updates a block: fills x+ in `next`, and sigma; and e if it slides somewhere. slide() gets the address of a copy: numbers
+// whose address a call gets do not stay in registers.
 template <int N, class Real>
-REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
-                                      Real* next, Real* e, Real& sigma) {
+REVOLUTE_HD REVOLUTE_INLINE void project_block(const FrictionBlock<Real>& block, const Real& normal,
+                                               const Real* z, Real* next, Real* e, Real& sigma) {
   const Real radius = block.template radius<N>(normal);
   const auto sticks = less(block_reach<N>(block, z), radius * radius);
-  const auto slides = (!sticks) & less(Real(0), normal);
+  if (all(sticks)) {  // no mask between z and x+
+    sigma = Real(block_sticks);
+    copy_numbers<N>(z, next);
+    return;
+  }
   sigma = select(sticks, Real(block_sticks), Real(block_is_open));
-  for (int i = 0; i < N; ++i) next[i] = select(sticks, z[i], Real(0));
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { next[i] = select(sticks, z[i], Real(0)); });
+  const auto slides = (!sticks) & less(Real(0), normal);
   if (!any(slides)) return;
-  slide<N>(block, normal, z, slides, e, sigma);
-  for (int i = 0; i < N; ++i) next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
+  Real own_z[N];
+  copy_numbers<N>(z, own_z);
+  sigma = select(slides, slide<N>(block, normal, own_z, slides, e), sigma);
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA {
+    next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
+  });
 }
 
-// (4), (5): computes s from g; adds to the cotangents of the bounds and of the normal impulse.
+// (4), (5) where sigma > 0: computes s from g, adds to the cotangents of the bounds, and returns what it adds to the cotangent of
+// the normal impulse.
 template <int N, class Real, class Bar>
-REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Real& normal, const Real* e,
-                                     const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar,
-                                     Bar& normal_bar) {
+REVOLUTE_NOINLINE Bar slide_adjoint(const FrictionBlock<Real>& block, const Real& normal, const Real* e,
+                                    const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar) {
   const auto slides = less(Real(0), sigma);
   const Real radius = block.template radius<N>(normal);
   Real B[N][N], unit[N], f[N];
@@ -243,7 +253,6 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
     sliding[i] = radius * block.template scale<N>(i) * (y[i] - f[i] * rho);
     s[i] = select(wide, sliding[i], s[i]);
   }
-  normal_bar += select(wide, N <= 2 ? rho * block.bound[0] : rho, Bar(0));
   if constexpr (N <= 2) {
     bound_bar[0] += select(wide, rho * normal, Bar(0));
   } else {
@@ -255,6 +264,7 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
           select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
     }
   }
+  return select(wide, N <= 2 ? rho * block.bound[0] : rho, Bar(0));
 }
 
 // Adjoint of (6): passes the cotangents of the diagonal's entries on to A_jj and m_j.

@@ -17,8 +17,9 @@
 // get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
 // The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
-// repeat the second to the bit, and the tape gets copies of it. One unchanged sweep is not enough: adding a zero can still
-// turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are computed.
+// repeat the second to the bit, so the tape gets one copy of it for all of them. One unchanged sweep is not enough: adding a
+// zero can still turn a z of -0 into +0. So results equal those of all sweeps; the rest of the pack only decides how many are
+// computed.
 //
 // Adjoint of the unconverged result: each update backwards, with g = x_b_bar, then x_b_bar = 0 (docs/adjoint.md section 4):
 //   free:     s = A_bb^-1 g,  b_b_bar -= s,  A_bj_bar -= s x_j (x_j+ within the block),  x_j_bar -= A_jb s      (3)
@@ -50,16 +51,19 @@ constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation 
 
 // Arrays [count] (start: scratch). Other shapes: scaled, laid out as A, holds (A_jj^-1 A_jr) in row r, 0 within a block;
 // inverse [count, most_friction_rows] holds A_bb^-1; tape and slides [iterations + 1, rows] hold each island in turn. For a
-// contact that slides, slides holds sigma in the place of its normal and e in the places of its friction rows.
+// contact that slides, slides holds sigma in the place of its normal and e in the places of its friction rows. At an
+// island's first row, sweeps and taped are the numbers of sweeps that were computed, and that are on the tape.
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
+  int *sweeps, *taped;
 
   // Takes all arrays but `scaled`, which grows with the current rows.
   void take(std::size_t capacity, int iterations, Arena& arena) {
     for (Real** array : {&x, &z, &start}) *array = arena.take<Real>(capacity);
     inverse = arena.take<Real>(capacity * most_friction_rows);
     for (Real** array : {&tape, &slides}) *array = arena.take<Real>(capacity * (iterations + 1));
+    for (int** array : {&sweeps, &taped}) *array = arena.take<int>(capacity);
   }
 };
 // Scratch of the adjoint: steps is laid out as the tape, start is [count].
@@ -107,14 +111,6 @@ REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
   return end - r;
 }
 
-// Calls visit(j) for the rows that are coupled to a row of the block first ... end - 1, except for those of the block.
-template <class Visit>
-REVOLUTE_HD inline void for_others(const SolverRow& row, int first, int end, const Visit& visit) {
-  for_coupled(row, [&](int j) {
-    if (j < first || j >= end) visit(j);
-  });
-}
-
 // One island's arrays, from its first row.
 template <class Real>
 struct Island {
@@ -136,93 +132,115 @@ struct ProjectBlock {
   }
 };
 
-// All sweeps over an island; `tape` and `slides` may be null. These are separate functions so that every number of an
-// unrolled island is a constant offset from one register: otherwise g++ 12 keeps a register or stack slot for each address.
+// (1) for the block of `size` rows from `begin` on, whose x+ is `next`.
 template <int Rows, class Real>
-REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_in, Real* tape,
-                             Real* slides) {
+REVOLUTE_HD REVOLUTE_INLINE void move_block(const Island<Real>& island, int begin, int size, const Real* next,
+                                            Real* x, Real* z, AllPositiveZero<Real>& changes) {
   const int count = Rows ? Rows : island.count;
-  const SolverRow* const rows = island.rows;
-  const Real *const bound = island.bound, *const scaled = island.scaled;
-  Real x_registers[Rows ? Rows : 1], z_registers[Rows ? Rows : 1];
-  Real *x = Rows ? x_registers : x_inout, *z = Rows ? z_registers : z_in;
-  for (int j = 0; j < count; ++j) {
-    x[j] = x_inout[j];
-    z[j] = z_in[j];
-    if (tape) tape[j] = x[j];
+  const auto move_row = [&](int c) REVOLUTE_INLINE_LAMBDA {
+    const int r = begin + c;
+    const Real back = x[r] - next[c];
+    const Real* const row = island.scaled + std::size_t(r) * count;
+    changes.add(back);
+    x[r] = next[c];
+    const auto move_other = [&](int j) REVOLUTE_INLINE_LAMBDA {
+      if (j < begin || j >= begin + size) z[j] = multiply_add(row[j], back, z[j]);
+    };
+    if constexpr (Rows > 0)
+      unrolled<0, Rows>(move_other);
+    else
+      for_coupled(island.rows[r], move_other);
+  };
+  if constexpr (Rows > 0)
+    unrolled<0, contact_rows - 1>([&](int c) REVOLUTE_INLINE_LAMBDA {
+      if (c < size) move_row(c);
+    });
+  else
+    for (int c = 0; c < size; ++c) move_row(c);
+}
+
+// The update of a row that is a block alone.
+template <int Rows, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void update_row(const Island<Real>& island, RowKind kind, int r, Real* x, Real* z,
+                                            Real* tape, AllPositiveZero<Real>& changes) {
+  Real ignored(0);
+  const Real next = project(kind, island.bound[r], z[r], ignored);
+  move_block<Rows>(island, r, 1, &next, x, z, changes);
+  if (tape) tape[r] = next;
+}
+// One sweep over an unrolled island.
+template <int Rows, class Real>
+REVOLUTE_HD REVOLUTE_INLINE void sweep_contacts(const Island<Real>& island, Real (&x)[Rows], Real (&z)[Rows],
+                                                Real* tape, Real* slides, AllPositiveZero<Real>& changes) {
+  unrolled<0, Rows / contact_rows>([&](int contact) REVOLUTE_INLINE_LAMBDA {
+    constexpr int size = contact_rows - 1;
+    const int n = contact_rows * contact, r = n + 1;
+    update_row<Rows>(island, RowKind::unilateral, n, x, z, tape, changes);
+    Real next[size], unkept[size], sigma;
+    project_block<size>(island.block(r), x[n], z + r, next, tape ? slides + r : unkept, sigma);
+    if (tape) {
+      slides[n] = sigma;
+      copy_numbers<size>(next, tape + r);
+    }
+    move_block<Rows>(island, r, size, next, x, z, changes);
+  });
+}
+// One sweep over any other island.
+template <class Real>
+REVOLUTE_HD void sweep_blocks(const Island<Real>& island, Real* x, Real* z, Real* tape, Real* slides,
+                              AllPositiveZero<Real>& changes) {
+  for (int r = 0, size; r < island.count; r += size) {
+    size = block_rows<0>(island.rows, island.count, r);
+    if (island.rows[r].kind != RowKind::friction) {
+      update_row<0>(island, island.rows[r].kind, r, x, z, tape, changes);
+      continue;
+    }
+    const int n = normal_of<0>(island.rows, r);
+    Real next[most_friction_rows], unkept[most_friction_rows], sigma;
+    dispatch_block<ProjectBlock>(size, island.block(r), x[n], z + r, next, tape ? slides + r : unkept, sigma);
+    move_block<0>(island, r, size, next, x, z, changes);
+    if (tape) slides[n] = sigma;
+    for (int i = r; tape && i < r + size; ++i) tape[i] = x[i];
   }
+}
+
+// All sweeps over an island; returns the number of those that were computed. `tape` and `slides` may be null. These are
+// separate functions so that every number of an unrolled island is a constant offset from one register: otherwise g++ 12 keeps
+// a register or stack slot for each address.
+template <int Rows, class Real>
+REVOLUTE_NOINLINE int sweep(const Island<Real>& island, Real* x, Real* z, Real* tape, Real* slides) {
+  const int count = Rows ? Rows : island.count;
+  Real own_x[Rows ? Rows : 1], own_z[Rows ? Rows : 1];
+  copy_numbers<Rows>(x, own_x);
+  copy_numbers<Rows>(z, own_z);
+  for (int r = 0; tape && r < count; ++r) tape[r] = x[r];
   int sweep = 0;
   for (int quiet = 0; sweep < island.iterations && quiet < 2; ++sweep) {
     if (tape) {
       tape += count;
       slides += count;
     }
-    Real normal(0);
     AllPositiveZero<Real> changes;
-    const auto move = [&](int begin, int size, const Real* next) {  // (1)
-#pragma GCC unroll 16
-      for (int c = 0; c < size; ++c) {
-        const int r = begin + c;
-        const Real back = x[r] - next[c];
-        changes.add(back);
-        x[r] = next[c];
-        if (tape) tape[r] = next[c];
-        if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-          for (int j = 0; j < count; ++j)
-            if (j < begin || j >= begin + size) z[j] = multiply_add(scaled[r * count + j], back, z[j]);
-        } else {
-          const Real* const row = scaled + std::size_t(r) * count;
-          for_others(rows[r], begin, begin + size, [&](int j) { z[j] = multiply_add(row[j], back, z[j]); });
-        }
-      }
-    };
-    const auto update_row = [&](RowKind kind, int r) {
-      const Real next = project(kind, bound[r], z[r], normal);
-      move(r, 1, &next);
-    };
-    const auto update_friction = [&](int r, int size) {
-      Real next[most_friction_rows], e[most_friction_rows], sigma;
-      if (Rows)
-        project_block<contact_rows - 1>(island.block(r), normal, z + r, next, e, sigma);
-      else
-        dispatch_block<ProjectBlock>(size, island.block(r), normal, z + r, next, e, sigma);
-      move(r, size, next);
-      if (!tape) return;
-      slides[normal_of<Rows>(rows, r)] = sigma;
-      if (any(less(Real(0), sigma)))
-        for (int c = 0; c < size; ++c) slides[r + c] = e[c];
-    };
-    if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-      for (int n = 0; n < Rows; n += contact_rows) {
-        update_row(RowKind::unilateral, n);
-        update_friction(n + 1, contact_rows - 1);
-      }
-    } else {
-      for (int r = 0, size; r < count; r += size) {
-        size = block_rows<Rows>(rows, count, r);
-        if (rows[r].kind == RowKind::friction)
-          update_friction(r, size);
-        else
-          update_row(rows[r].kind, r);
-      }
-    }
+    if constexpr (Rows > 0)
+      sweep_contacts(island, own_x, own_z, tape, slides, changes);
+    else
+      sweep_blocks(island, x, z, tape, slides, changes);
     quiet = changes.holds() ? quiet + 1 : 0;
   }
-  for (; tape && sweep < island.iterations; ++sweep) {
-    for (int r = 0; r < count; ++r) {
-      tape[count + r] = x[r];
-      slides[count + r] = slides[r];
-    }
-    tape += count;
-    slides += count;
+  copy_numbers<Rows>(own_x, x);
+  copy_numbers<Rows>(own_z, z);
+  return sweep;
+}
+// The end of the tape if sweeps were left out: one more like the last, which stands for all of them. Returns the sweeps on the tape.
+template <class Real>
+REVOLUTE_HD int end_tape(const Island<Real>& island, int sweeps, Real* tape, Real* slides) {
+  if (sweeps == island.iterations) return sweeps;
+  const std::size_t last = std::size_t(sweeps) * island.count, next = last + island.count;
+  for (int r = 0; r < island.count; ++r) {
+    tape[next + r] = tape[last + r];
+    slides[next + r] = slides[last + r];
   }
-  if (Rows)
-    for (int j = 0; j < count; ++j) {
-      x_inout[j] = x[j];
-      z_in[j] = z[j];
-    }
+  return sweeps + 1;
 }
 
 // Calls Task<Rows>::run with the number of rows of an island to unroll, or with 0.
@@ -390,7 +408,9 @@ struct ForwardIsland {
           z[j] = multiply_add(island.scaled[std::size_t(r) * rows + j], -x[r], z[j]);
         });
     const std::size_t tape = tape_offset(problem, begin);
-    sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
+    ws.sweeps[begin] =
+        sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
+    if (record) ws.taped[begin] = end_tape(island, ws.sweeps[begin], ws.tape + tape, ws.slides + tape);
   }
 };
 
@@ -408,6 +428,7 @@ REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
                                              const SolverWorkspace<Real>& ws) {
   Real largest(0);
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end) {
+    if (ws.sweeps[begin] < problem.iterations) continue;  // the last sweep changed nothing
     const int count = problem.rows[begin].end - begin;
     const Island<Real> island = island_at(problem, ws, begin, count);
     const Real *const x = ws.x + begin, *const z = ws.z + begin;

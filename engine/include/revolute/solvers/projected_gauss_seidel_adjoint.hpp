@@ -22,98 +22,136 @@ REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Re
   return select(clamped, Bar(0), g);
 }
 
-// (3) for a friction block: computes its s.
+// (3) for a friction block that slides in no environment: computes its s.
+template <int N, class Real, class Bar>
+REVOLUTE_HD REVOLUTE_INLINE void resting_adjoint(const Real* inverse, const Real& sigma, const Bar* g,
+                                                 Bar* s) {
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA {
+    Bar sum(0);
+    unrolled<0, N>([&](int j) REVOLUTE_INLINE_LAMBDA {
+      sum = multiply_add(inverse[i * most_friction_rows + j], g[j], sum);
+    });
+    s[i] = sum;
+  });
+  const auto sticks = less(Bar(sigma), Bar(0));
+  if (all(sticks)) return;
+  unrolled<0, N>([&](int i) REVOLUTE_INLINE_LAMBDA { s[i] = select(sticks, s[i], Bar(0)); });
+}
+// The same for any friction block. slide_adjoint() gets copies, as slide() does.
 template <int N>
 struct ProjectBlockAdjoint {
   template <class Real, class Bar>
-  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, const Real* inverse, const Real& normal,
-                              const Real* e, const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar,
-                              Bar& normal_bar) {
-    const auto sticks = less(Bar(sigma), Bar(0));
-    for (int i = 0; i < N; ++i) {
-      Bar sum(0);
-      for (int j = 0; j < N; ++j) sum = multiply_add(inverse[i * most_friction_rows + j], g[j], sum);
-      s[i] = select(sticks, sum, Bar(0));
-    }
-    if (any(less(Real(0), sigma))) slide_adjoint<N>(block, normal, e, sigma, g, s, bound_bar, normal_bar);
+  REVOLUTE_HD REVOLUTE_INLINE static void run(const FrictionBlock<Real>& block, const Real* inverse,
+                                              const Real& normal, const Real* e, const Real& sigma,
+                                              const Bar* g, Bar* s, Bar* bound_bar, Bar& normal_bar) {
+    resting_adjoint<N>(inverse, sigma, g, s);
+    if (!any(less(Real(0), sigma))) return;
+    Bar own_g[N], own_s[N];
+    copy_numbers<N>(g, own_g);
+    copy_numbers<N>(s, own_s);
+    normal_bar += slide_adjoint<N>(block, normal, e, sigma, own_g, own_s, bound_bar);
+    copy_numbers<N>(own_s, s);
   }
 };
 
-// (3) over all sweeps of an island, from the last sweep of the tape back; `steps`, laid out as the tape, gets the s.
+// x_bar_j -= A_jb s of the other blocks, for the block of `size` rows from `begin` on.
 template <int Rows, class Real, class Bar>
-REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, const Real* slides,
-                                     Bar* steps, Bar* x_bar_inout, Bar* bound_bar) {
+REVOLUTE_HD REVOLUTE_INLINE void leave_block(const Island<Real>& island, int begin, int size, const Bar* s,
+                                             Bar* steps, Bar* x_bar) {
   const int count = Rows ? Rows : island.count;
-  const SolverRow* const rows = island.rows;
-  const Real *const A = island.A, *const bound = island.bound, *const inverse = island.inverse;
-  Bar registers[Rows ? Rows : 1];
-  Bar* x_bar = Rows ? registers : x_bar_inout;
-  if (Rows)
-    for (int j = 0; j < count; ++j) x_bar[j] = x_bar_inout[j];
-  for (int sweep = 0; sweep < island.iterations; ++sweep) {
-    Bar normal_bar(0);
-    const auto leave = [&](int begin, int size, const Bar* s) {
-#pragma GCC unroll 16
-      for (int c = 0; c < size; ++c) {
-        const int r = begin + c;
-        steps[r] = s[c];
-        x_bar[r] = Bar(0);
-        if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-          for (int j = 0; j < count; ++j)
-            if (j < begin || j >= begin + size) x_bar[j] = multiply_add(-s[c], A[r * count + j], x_bar[j]);
-        } else {
-          const Real* const row = A + std::size_t(r) * count;
-          for_others(rows[r], begin, begin + size,
-                     [&](int j) { x_bar[j] = multiply_add(-s[c], row[j], x_bar[j]); });
-        }
-      }
+  const auto leave_row = [&](int c) REVOLUTE_INLINE_LAMBDA {
+    const int r = begin + c;
+    const Real* const row = island.A + std::size_t(r) * count;
+    steps[r] = s[c];
+    x_bar[r] = Bar(0);
+    const auto leave_other = [&](int j) REVOLUTE_INLINE_LAMBDA {
+      if (j < begin || j >= begin + size) x_bar[j] = multiply_add(-s[c], row[j], x_bar[j]);
     };
-    const auto leave_row = [&](RowKind kind, int r) {
-      const Bar s = inverse[r * most_friction_rows] *
-                    project_adjoint(kind, bound[r], tape[r], x_bar[r], bound_bar[r], normal_bar);
-      leave(r, 1, &s);
-    };
-    const auto leave_friction = [&](int r, int size) {
-      const int n = r - 1;
-      const Real* const own = inverse + r * most_friction_rows;
-      Bar s[most_friction_rows];
-      if (Rows)
-        ProjectBlockAdjoint<contact_rows - 1>::run(island.block(r), own, tape[n], slides + r, slides[n],
-                                                   x_bar + r, s, bound_bar + r, normal_bar);
-      else
-        dispatch_block<ProjectBlockAdjoint>(size, island.block(r), own, tape[n], slides + r, slides[n],
-                                            x_bar + r, s, bound_bar + r, normal_bar);
-      leave(r, size, s);
-    };
-    if constexpr (Rows > 0) {
-#pragma GCC unroll 16
-      for (int n = Rows - contact_rows; n >= 0; n -= contact_rows) {
-        leave_friction(n + 1, contact_rows - 1);
-        leave_row(RowKind::unilateral, n);
-      }
-    } else {
-      for (int end = count, r; end > 0; end = r) {
-        const RowKind kind = rows[end - 1].kind;
-        r = kind == RowKind::friction ? normal_of<Rows>(rows, end - 1) + 1 : end - 1;
-        if (kind == RowKind::friction)
-          leave_friction(r, end - r);
-        else
-          leave_row(kind, r);
-      }
+    if constexpr (Rows > 0)
+      unrolled<0, Rows>(leave_other);
+    else
+      for_coupled(island.rows[r], leave_other);
+  };
+  if constexpr (Rows > 0)
+    unrolled<0, contact_rows - 1>([&](int c) REVOLUTE_INLINE_LAMBDA {
+      if (c < size) leave_row(c);
+    });
+  else
+    for (int c = 0; c < size; ++c) leave_row(c);
+}
+// The reverse of update_row().
+template <int Rows, class Real, class Bar>
+REVOLUTE_HD REVOLUTE_INLINE void leave_row(const Island<Real>& island, RowKind kind, int r, const Real* tape,
+                                           Bar* steps, Bar* x_bar, Bar* bound_bar, Bar& normal_bar) {
+  const Bar s = island.inverse[r * most_friction_rows] *
+                project_adjoint(kind, island.bound[r], tape[r], x_bar[r], bound_bar[r], normal_bar);
+  leave_block<Rows>(island, r, 1, &s, steps, x_bar);
+}
+// The reverse of sweep_contacts().
+template <int Rows, class Real, class Bar>
+REVOLUTE_HD REVOLUTE_INLINE void leave_contacts(const Island<Real>& island, const Real* tape,
+                                                const Real* slides, Bar (&x_bar)[Rows], Bar* steps,
+                                                Bar* bound_bar) {
+  unrolled<0, Rows / contact_rows>([&](int i) REVOLUTE_INLINE_LAMBDA {
+    constexpr int size = contact_rows - 1;
+    const int n = Rows - contact_rows * (i + 1), r = n + 1;
+    Bar s[size], normal_bar(0);
+    ProjectBlockAdjoint<size>::run(island.block(r), island.inverse + r * most_friction_rows, tape[n],
+                                   slides + r, slides[n], x_bar + r, s, bound_bar + r, normal_bar);
+    leave_block<Rows>(island, r, size, s, steps, x_bar);
+    leave_row<Rows>(island, RowKind::unilateral, n, tape, steps, x_bar, bound_bar, normal_bar);
+  });
+}
+// The reverse of sweep_blocks().
+template <class Real, class Bar>
+REVOLUTE_HD void leave_blocks(const Island<Real>& island, const Real* tape, const Real* slides, Bar* steps,
+                              Bar* x_bar, Bar* bound_bar) {
+  Bar normal_bar(0);
+  for (int end = island.count, r; end > 0; end = r) {
+    const RowKind kind = island.rows[end - 1].kind;
+    r = kind == RowKind::friction ? normal_of<0>(island.rows, end - 1) + 1 : end - 1;
+    if (kind != RowKind::friction) {
+      leave_row<0>(island, kind, r, tape, steps, x_bar, bound_bar, normal_bar);
+      continue;
     }
-    tape -= count;
-    slides -= count;
+    const int n = r - 1, size = end - r;
+    Bar s[most_friction_rows];
+    dispatch_block<ProjectBlockAdjoint>(size, island.block(r), island.inverse + r * most_friction_rows,
+                                        tape[n], slides + r, slides[n], x_bar + r, s, bound_bar + r,
+                                        normal_bar);
+    leave_block<0>(island, r, size, s, steps, x_bar);
+  }
+}
+
+// (3) over all sweeps of an island, from the last one back; `steps`, laid out as the tape, gets the s. The `taped` sweeps on the
+// tape end with one for all that follow.
+template <int Rows, class Real, class Bar>
+REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, int taped, const Real* tape,
+                                     const Real* slides, Bar* steps, Bar* x_bar, Bar* bound_bar) {
+  const int count = Rows ? Rows : island.count;
+  Bar own_x_bar[Rows ? Rows : 1];
+  copy_numbers<Rows>(x_bar, own_x_bar);
+  tape += std::size_t(taped) * count;
+  slides += std::size_t(taped) * count;
+  steps += std::size_t(island.iterations) * count;
+  for (int sweep = island.iterations; sweep > 0; --sweep) {
+    if constexpr (Rows > 0)
+      leave_contacts(island, tape, slides, own_x_bar, steps, bound_bar);
+    else
+      leave_blocks(island, tape, slides, steps, x_bar, bound_bar);
+    if (sweep <= taped) {
+      tape -= count;
+      slides -= count;
+    }
     steps -= count;
   }
-  if (Rows)
-    for (int j = 0; j < count; ++j) x_bar_inout[j] = x_bar[j];
+  copy_numbers<Rows>(own_x_bar, x_bar);
 }
 
 // (4) and b_bar, row by row; `sum` is scratch. The window ends with row l, the last of r's block. Its entry i belongs to row
-// (l + 1 + i) mod count; rows after l are from the sweep before.
+// (l + 1 + i) mod count; rows after l are from the sweep before. The last window on the tape stands for all that follow.
 template <int Rows, class Real, class Bar>
-REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Bar* steps,
+REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, int taped, const Real* tape, const Bar* steps,
                                     Bar* A_bar, Bar* b_bar, Bar* bound_bar, Bar* sum_in) {
   const int count = Rows ? Rows : island.count;
   Bar registers[Rows ? Rows : 1];
@@ -138,18 +176,20 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
         for_coupled(island.rows[r], [&](int j) { visit(j < end ? j + later : j - end); });
       }
     };
+    const Bar own = row[r];
     for_places([&](int i) { sum[i] = row[i < later ? end + i : i - later]; });
-    for (int sweep = 0; sweep < island.iterations; ++sweep, window += count) {
+    for (int sweep = 1; sweep <= island.iterations; ++sweep) {
       const Bar s = -*(next_step += count);
       sum_s += s;
       for_places([&](int i) { sum[i] = multiply_add(s, window[i], sum[i]); });
+      if (sweep < taped) window += count;
     }
     b_bar[r] += sum_s;
-    const bool rubs = kind_of<Rows>(island.rows, r) == RowKind::friction;
-    if (rubs) diagonal_bar[r - (end - size)] = sum[later + r] - row[r];
     for_places([&](int i) { row[i < later ? end + i : i - later] = sum[i]; });
-    if (!rubs || r + 1 < end) continue;
+    if (kind_of<Rows>(island.rows, r) != RowKind::friction) continue;
     const int first = end - size;
+    diagonal_bar[r - first] = row[r] - own;
+    if (r + 1 < end) continue;
     if (Rows)
       SoftenBlockAdjoint<contact_rows - 1>::run(
           island.block(first), diagonal_bar, A_bar + std::size_t(first) * count + first, bound_bar + first);
@@ -160,13 +200,13 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
 }
 
 // (5), from x_bar at the start; p and q are scratch. x_bar of the one-sided rows becomes q_bar.
-template <class Real, class Bar>
+template <int Rows, class Real, class Bar>
 REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, Bar* x_bar, Real* p, Real* q,
                                Bar* p_bar, Bar* A_bar, Bar* b_bar) {
-  const int count = island.count;
-  start_direction<0>(island, b, p, q);
+  const int count = Rows ? Rows : island.count;
+  start_direction<Rows>(island, b, p, q);
   for (int r = 0; r < count; ++r) {
-    if (island.rows[r].kind != RowKind::unilateral) continue;
+    if (kind_of<Rows>(island.rows, r) != RowKind::unilateral) continue;
     const auto shared = is_shared(b[r], p[r], q[r]);
     const Real inverse = select(shared, Real(1) / select(shared, q[r], Real(1)), Real(0)),
                share = select(shared, -b[r] * inverse, Real(1));
@@ -175,10 +215,10 @@ REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, Bar* x
     x_bar[r] = (-p[r] * share * inverse) * x_bar[r];
   }
   for (int r = 0; r < count; ++r) {
-    if (island.rows[r].kind != RowKind::unilateral) continue;
+    if (kind_of<Rows>(island.rows, r) != RowKind::unilateral) continue;
     const std::size_t row = std::size_t(r) * count;
     for_coupled(island.rows[r], [&](int j) {
-      if (island.rows[j].kind != RowKind::unilateral) return;
+      if (kind_of<Rows>(island.rows, j) != RowKind::unilateral) return;
       A_bar[row + j] = multiply_add(x_bar[r], p[j], A_bar[row + j]);
       p_bar[r] = multiply_add(x_bar[j], island.A[row + j], p_bar[r]);
     });
@@ -196,16 +236,16 @@ struct AdjointIsland {
   REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
                               const int& begin, SolverAdjointWorkspace<Bar>& ws, SolverCotangent<Bar>& bar) {
     const Island<Real> island = island_at(problem, at, begin, rows);
-    const std::size_t offset = tape_offset(problem, begin), last = std::size_t(problem.iterations) * rows;
+    const std::size_t offset = tape_offset(problem, begin);
     const Real* const tape = at.tape + offset;
+    const int taped = at.taped[begin];
     Bar* const steps = ws.steps + offset;
     Bar *const x_bar = bar.x + begin, *const A_bar = bar.A + problem.rows[begin].A,
                *const b_bar = bar.b + begin;
-    sweep_adjoint<Rows>(island, tape + last, at.slides + offset + last, steps + last, x_bar,
-                        bar.bound + begin);
-    start_adjoint(island, problem.b + begin, x_bar, at.z + begin, at.start + begin, ws.start + begin, A_bar,
-                  b_bar);
-    gather_steps<Rows>(island, tape, steps, A_bar, b_bar, bar.bound + begin, x_bar);
+    sweep_adjoint<Rows>(island, taped, tape, at.slides + offset, steps, x_bar, bar.bound + begin);
+    start_adjoint<Rows>(island, problem.b + begin, x_bar, at.z + begin, at.start + begin, ws.start + begin,
+                        A_bar, b_bar);
+    gather_steps<Rows>(island, taped, tape, steps, A_bar, b_bar, bar.bound + begin, x_bar);
   }
 };
 

@@ -203,7 +203,7 @@ REVOLUTE_HD void list_islands(const Model& model, const Parameters<Real>& parame
   for (int g = 0; g < groups; ++g) {
     const RowGroup group = row_group(model, contacts, g);
     const bool acts = group_may_act(model, parameters, at, group);
-    if (acts) join_trees(model, group.path, out.tree_island);
+    if (acts && model.ntree > 1) join_trees(model, group.path, out.tree_island);
     out.group_island[g] = acts ? path_tree(model, group.path) : -1;
     out.group_row[g] = -1;
   }
