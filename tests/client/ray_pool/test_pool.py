@@ -231,13 +231,13 @@ def test_workers_that_die_in_the_middle_of_calls_change_nothing(pool: RolloutPoo
 
 
 def test_a_worker_that_does_not_answer_is_replaced(ray_cluster: None, local: revolute.Simulator) -> None:
-    with RolloutPool(2, patience=5.0) as pool:
+    with RolloutPool(2, patience=12.0) as pool:
         model = pool.load_model("cartpole")
         start = inputs(model)
         os.kill(pool.worker_processes()[0], signal.SIGSTOP)
         began = time.monotonic()
         found = pool.rollout(model, *start)
-        assert pool.replaced == 1 and time.monotonic() - began >= 5.0
+        assert pool.replaced == 1 and time.monotonic() - began >= 12.0
         np.testing.assert_array_equal(found.qpos, local.rollout(model, *start).qpos)
 
 
