@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 ISAS ?= auto
-# Five workers keep two cores busy, since tests of servers wait most of their time. With worksteal a worker gets
+# Four workers keep two cores busy, since tests of servers wait most of their time. With worksteal a worker gets
 # neighbouring tests, so what the tests of a file share is set up once.
 PYTEST_ARGS ?= -n 4 --dist worksteal --durations=30
 
