@@ -64,6 +64,16 @@ def test_a_depth_is_not_given_back_by_turning_about_an_upright_axis(tilt: float,
     assert backward == pytest.approx(forward, rel=1e-6, abs=1e-12)
 
 
+def test_a_deep_contact_that_nothing_can_move_has_a_derivative() -> None:
+    # the point of contact is on the axis
+    text = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="1 1 1"/>
+      <body pos="0 0 0.09"><joint axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>"""
+    model = load_model(text, contact_model="hard", warn=False)
+    found = ENGINE.rollout(model, np.zeros(1), np.ones(1), np.zeros((5, 0)))
+    gradient = ENGINE.backward(model, found, None, np.ones((6, 1)), wrt=["qvel", "body_mass"])
+    assert gradient["qvel"] == pytest.approx(6) and not gradient["body_mass"].any()
+
+
 @pytest.mark.parametrize("depth", [5e-5, 1e-3, 4e-3, 0.02])
 def test_the_gradient_of_a_box_that_gives_back_its_depth(depth: float) -> None:
     # the softness of the contacts begins at 4e-5 m and is constant from 5.6e-3 m on

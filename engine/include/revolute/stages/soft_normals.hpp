@@ -37,11 +37,11 @@ REVOLUTE_HD inline Real sliding_mobility(const ConstraintRows<Real>& rows, const
   for (int f = first; f < first + count; ++f) sum += A[rows.diagonal(f)];
   return sum;
 }
-// rho of (1), from gamma and A_nn+
+// 1/A_nn, or 0 for a contact that nothing can move
 template <class Real>
-REVOLUTE_HD inline Real lost_share(const Real& gamma, const Real& softened) {
-  const auto soft = less(Real(0), gamma);
-  return select(soft, gamma / select(soft, softened, Real(1)), Real(0));
+REVOLUTE_HD inline Real inverse_mobility(const Real& diagonal) {
+  const auto moves = less(Real(0), diagonal);
+  return select(moves, Real(1) / select(moves, diagonal, Real(1)), Real(0));
 }
 
 // (1)
@@ -50,7 +50,7 @@ REVOLUTE_HD void soften_normals(ConstraintRows<Real>& rows, Real* A) {
   for_soft_normals(rows, [&](int n, std::size_t nn, int first, int count) {
     const Real gamma = rows.softness[n] * sliding_mobility(rows, A, first, count);
     A[nn] += gamma;
-    rows.b[n] -= lost_share(gamma, A[nn]) * rows.bias[n];
+    rows.b[n] -= gamma * inverse_mobility(A[nn]) * rows.bias[n];
   });
 }
 
@@ -60,7 +60,7 @@ REVOLUTE_HD void soften_normals_adjoint(const ConstraintRows<Real>& rows, const 
                                         ConstraintRowsCotangent<Bar>& bar, Bar* A_bar) {
   for_soft_normals(rows, [&](int n, std::size_t nn, int first, int count) {
     const Real mobility = sliding_mobility(rows, A, first, count), gamma = rows.softness[n] * mobility;
-    const Real rho = lost_share(gamma, A[nn]), inverse = lost_share(Real(1), A[nn]);
+    const Real inverse = inverse_mobility(A[nn]), rho = gamma * inverse;
     bar.bias[n] -= rho * bar.b[n];
     const Bar rho_bar = -rows.bias[n] * bar.b[n], by_sum = inverse * rho_bar;
     const Bar gamma_bar = A_bar[nn] + (Real(1) - rho) * by_sum;
