@@ -22,7 +22,7 @@ def moderate_range(model: Model) -> Array:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a trajectory starts, [nq] and [nv], and its controls [time, nu]."""
+    """Where a trajectory starts, [nq] and [nv + na], and its controls [time, nu]."""
 
     qpos: Array
     qvel: Array
@@ -42,7 +42,9 @@ def standing_start(model: Model, seed: int = 3, steps: int = 50) -> Start:
     lowest = lowest_point(model, qpos)
     if model.arrays["jnt_type"][0] == int(mujoco.mjtJoint.mjJNT_FREE) and np.isfinite(lowest):
         qpos[2] -= lowest
-    return Start(qpos, 0.01 * random.normal(size=model.nv), moderate_controls(model, random, steps, 0.1))
+    qvel = np.zeros(model.nqvel)  # activations behind the velocities
+    qvel[: model.nv] = 0.01 * random.normal(size=model.nv)
+    return Start(qpos, qvel, moderate_controls(model, random, steps, 0.1))
 
 
 def lowest_point(model: Model, qpos: Array) -> float:

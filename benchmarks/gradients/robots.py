@@ -51,7 +51,7 @@ def _state(model: Model) -> tuple[mujoco.MjData, Array]:
     theirs.opt.timestep, theirs.opt.tolerance, theirs.opt.iterations = model.timestep, 0, 200
     theirs.opt.noslip_iterations = 0  # the engine leaves them out, and says so
     data = mujoco.MjData(theirs)
-    data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl[0]
+    data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel[: model.nv], start.ctrl[0]
     if theirs.njnt and theirs.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
         data.qpos[2] -= 1e-3
     mujoco.mj_step(theirs, data, int(0.25 / model.timestep))

@@ -91,7 +91,7 @@ def derivatives(
     steps = len(start.ctrl)
     qpos_bar, qvel_bar = np.zeros_like(rollout.qpos), np.zeros_like(rollout.qvel)
     for step in {steps // 3, 2 * steps // 3, steps}:
-        qpos_bar[step], qvel_bar[step] = random.normal(size=model.nq), random.normal(size=model.nv)
+        qpos_bar[step], qvel_bar[step] = random.normal(size=model.nq), random.normal(size=model.nqvel)
     found = {}
     for name in names:
         value = base.get(name, getattr(start, name) if name in INPUTS else None)
@@ -128,7 +128,7 @@ def _parameter(model: Model, name: str) -> Array:
 def _direction(random: np.random.Generator, name: str, model: Model, value: Array) -> Array:
     """Return a random direction; of parameters in proportion to their entries, so that signs stay."""
     if name in ("qpos", "qvel"):
-        return random.normal(size=model.nv)
+        return random.normal(size=model.nv if name == "qpos" else model.nqvel)
     if name in ("ctrl", "gravity", "body_ipos"):
         scale = {"ctrl": 1.0, "gravity": 1.0, "body_ipos": 0.01}[name]
         return scale * random.normal(size=value.shape)

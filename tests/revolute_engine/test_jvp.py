@@ -159,6 +159,36 @@ def test_where_several_derivatives_meet_forward_and_backward_take_one(
         assert np.abs(found - expected).max() < DOT * np.abs(rows).max()
 
 
+@pytest.mark.parametrize(
+    "equality",
+    [
+        '<joint joint1="a" joint2="b" solimp="0.5 0.99 0.001 0.5 1"/>',
+        '<tendon tendon1="between" solimp="0.5 0.99 0.001 0.5 2"/>',
+        '<connect body1="left" body2="right" anchor="0.25 0 -0.25" solimp="0.5 0.99 0.001 0.5 2"/>',
+        '<weld body1="left" body2="right" solimp="0.5 0.99 0.001 0.5 2"/>',
+    ],
+)
+def test_an_equality_that_holds_exactly_takes_one(equality: str) -> None:
+    # MuJoCo's impedance is a function of the violation's size, which has a corner at zero
+    bodies = "".join(
+        f'<body name="{name}" pos="{x} 0 0"><joint name="{joint}" axis="0 1 0"/>'
+        '<geom size="0.05" pos="0 0 -0.25" mass="1"/></body>'
+        for name, joint, x in (("left", "a", 0), ("right", "b", 0.5))
+    )
+    joints = '<joint joint="a" coef="1"/><joint joint="b" coef="-1"/>'
+    tendon = f'<tendon><fixed name="between">{joints}</fixed></tendon>'
+    model = load_model(
+        f"<mujoco><worldbody>{bodies}</worldbody>{tendon}<equality>{equality}</equality></mujoco>",
+        contact=False,
+    )
+    engine, qvel = Engine(threads=1), np.array([0.3, -0.2])
+    rollout = engine.rollout(model, np.zeros(2), qvel, np.zeros((1, 0)))
+    rows = engine.jacobian(model, np.zeros(2), qvel, np.zeros(0)).A
+    for k, direction in enumerate(np.eye(2)):
+        forward = engine.jvp(model, rollout, qpos_tan=direction).qvel[1]
+        assert np.abs(forward - rows[2:, k]).max() < DOT * np.abs(rows).max()
+
+
 def test_a_turn_about_a_capsules_own_axis_moves_nothing_when_a_ball_sits_on_it() -> None:
     """There the contact's normal is z and does not turn with the shapes."""
     model = load_model(_world(_body(_BALL, 2) + _body(_CAPSULE, 2, turn=_TURNED)))

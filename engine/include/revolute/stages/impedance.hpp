@@ -46,7 +46,9 @@ REVOLUTE_HD Impedance<Real> impedance(const Real* solimp, const Real& x0, Impeda
   const Real base = select(inside, select(lower, x, one - x), one) / size;
   const Real raised = power(base, p);
   const Real piece = size * raised;
-  const Real y = select(inside, select(lower, piece, one - piece), select(flat, Real(0.5), x));
+  // outside a constant: x itself has a tangent at 0
+  const Real outside = select(flat, Real(0.5), select(less(x, one), Real(0), one));
+  const Real y = select(inside, select(lower, piece, one - piece), outside);
   const Real by_x = select(inside, p * raised / base, Real(0)), range = dmax - d0;
   Impedance<Real> out;
   out.value = d0 + y * range;
