@@ -291,8 +291,10 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     if (out.count > 0) return;
     // the face's plane is as far away as the nearest point, which lies just beyond the face's sides
     if (most < -1e299) search_stationary();
-    if (most < -1e299 && !apart && incident.is_hull())  // the lowest vertex lies beyond the sides
+    if (most < -1e299 && !apart) {  // the lowest point lies beyond the sides
+      if (!incident.is_hull()) return lowest_over_plane(plane, incident, tolerance, out);
       return add_face_contact(plane, at_vertex(support(incident, -plane.normal), incident.radius), out);
+    }
   }
   if (most < -1e299) pair = support_pair(a, b, n);
   if (stretch)

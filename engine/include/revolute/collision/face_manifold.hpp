@@ -24,4 +24,18 @@ REVOLUTE_HD inline void face_manifold(const ReferenceFace& face, const ConvexSha
   for (int k = 0; k < number; ++k) add_face_contact(face, raw.list[kept[k]], out);
 }
 
+// Adds the lowest point of a round shape over the plane of a face, whose sides do not count.
+REVOLUTE_HD inline void lowest_over_plane(ReferenceFace plane, const ConvexShape& shape, double tolerance,
+                                          ContactManifold& out) {
+  plane.corners = 0;
+  RawPoints raw;
+  raw.apart = 2 * tolerance;
+  with_shape(shape, [&](const auto& of) { of.add_face_points(plane, shape, tolerance, raw); });
+  const auto height = [&](int i) { return plane.height(raw.list[i].point) - raw.list[i].radius; };
+  int lowest = 0;
+  for (int i = 1; i < raw.count; ++i)
+    if (height(i) < height(lowest)) lowest = i;
+  if (raw.count > 0) add_face_contact(plane, raw.list[lowest], out);
+}
+
 }  // namespace revolute
