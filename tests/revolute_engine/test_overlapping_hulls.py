@@ -1,4 +1,4 @@
-"""Derivatives of contacts between hulls that overlap deeply."""
+"""Derivatives of contacts between hulls, and hulls and cylinders, that overlap deeply."""
 
 from __future__ import annotations
 
@@ -28,25 +28,34 @@ def _words(values: np.ndarray) -> str:
     return " ".join(f"{value:.4f}" for value in values.ravel())
 
 
-def _overlapping_pair(seed: int) -> str:
+BEYOND_A_CYLINDER = 654
+"""The same with a cylinder's lowest point."""
+
+
+def _overlapping_pair(seed: int, cylinder: bool) -> str:
     random = np.random.default_rng(seed)
     offset = np.exp(random.uniform(np.log(1e-3), np.log(0.05)))
     hulls = [_hull(random), _hull(random)]
     quat = random.normal(size=4)
+    size = np.exp(random.uniform(np.log(0.004), np.log(0.1), size=2)) if cylinder else ()
+    second = f'type="cylinder" size="{_words(np.array(size))}"' if cylinder else 'type="mesh" mesh="b"'
     meshes = "".join(
         f'<mesh name="{name}" vertex="{_words(hull)}"/>' for name, hull in zip("ab", hulls, strict=True)
     )
     return (
         f'<mujoco><option timestep="0.002" gravity="0 0 0"/><asset>{meshes}</asset><worldbody>'
         f'<geom type="mesh" mesh="a"/><body pos="{_words(random.normal(size=3) * offset)}" '
-        f'quat="{_words(quat)}"><freejoint/><geom type="mesh" mesh="b"/></body></worldbody></mujoco>'
+        f'quat="{_words(quat)}"><freejoint/><geom {second}/></body></worldbody></mujoco>'
     )
 
 
 @pytest.mark.parametrize("contact_model", ["mujoco", "hard"])
-@pytest.mark.parametrize("seed", [*BEYOND, *range(9)])
-def test_derivatives_against_differences(seed: int, contact_model: str) -> None:
-    model = load_model(_overlapping_pair(seed), contact_model=contact_model, warn=False)
+@pytest.mark.parametrize(
+    ("seed", "cylinder"),
+    [*((seed, False) for seed in [*BEYOND, *range(9)]), (BEYOND_A_CYLINDER, True)],
+)
+def test_derivatives_against_differences(seed: int, cylinder: bool, contact_model: str) -> None:
+    model = load_model(_overlapping_pair(seed, cylinder), contact_model=contact_model, warn=False)
     qpos, qvel = np.array(model.qpos0), np.zeros(6)
 
     def end(direction: np.ndarray) -> np.ndarray:
