@@ -185,6 +185,6 @@ def _plateau(further: Array, back: Array, middle: float) -> dict[str, float]:
 def free_start(model: Model, seed: int = 7, steps: int = 50) -> Start:
     """Return a start near the reference pose with random controls well inside their ranges."""
     states = random_states(model.mujoco_model, model.qpos0, 1, seed, spread=0.1, speed=0.1)
-    return Start(
-        states.qpos[0], states.qvel[0], moderate_controls(model, np.random.default_rng(seed), steps, 0.2)
-    )
+    qvel = np.zeros(model.nqvel)  # activations behind the velocities
+    qvel[: model.nv] = states.qvel[0]
+    return Start(states.qpos[0], qvel, moderate_controls(model, np.random.default_rng(seed), steps, 0.2))
