@@ -42,12 +42,30 @@ def addresses(ray_cluster: None, redis_address: str) -> Iterator[dict[str, str]]
         serve.shutdown()
 
 
+def parent(process: int) -> int:
+    """Return the process number of a process's parent, 0 where there is none."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def is_ours(process: int) -> bool:
+    """Tell whether this process started another one, directly or through its children."""
+    while process not in (0, os.getpid()):
+        process = parent(process)
+    return process != 0
+
+
 def replicas() -> set[int]:
-    """Return the process numbers of the running replicas; Ray names their processes."""
+    """Return the process numbers of this cluster's replicas; Ray names their processes.
+
+    Other test processes on this machine may have clusters of their own.
+    """
     found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if path.read_bytes().startswith(b"ray::ServeReplica"):
+            if path.read_bytes().startswith(b"ray::ServeReplica") and is_ours(int(path.parent.name)):
                 found.add(int(path.parent.name))
     return found
 
