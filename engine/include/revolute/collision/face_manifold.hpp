@@ -6,14 +6,23 @@
 
 namespace revolute {
 
+// Fills the points of `shape` that lie over the face.
+REVOLUTE_HD inline void points_over(const ReferenceFace& face, const ConvexShape& shape, double tolerance,
+                                    RawPoints& raw) {
+  raw.apart = 2 * tolerance;
+  with_shape(shape, [&](const auto& of) { of.add_face_points(face, shape, tolerance, raw); });
+}
+REVOLUTE_HD inline double height_over(const ReferenceFace& face, const FaceContact& at) {
+  return face.height(at.point) - at.radius;
+}
+
 // Adds the points at which `shape` may touch the face. `height_limit`: points that stay higher are left out.
 REVOLUTE_HD inline void face_manifold(const ReferenceFace& face, const ConvexShape& shape, double tolerance,
                                       double height_limit, ContactManifold& out) {
   RawPoints raw;
-  raw.apart = 2 * tolerance;
-  with_shape(shape, [&](const auto& of) { of.add_face_points(face, shape, tolerance, raw); });
+  points_over(face, shape, tolerance, raw);
   const auto at = [&](int i) { return raw.list[i].point; };
-  const auto height = [&](int i) { return face.height(raw.list[i].point) - raw.list[i].radius; };
+  const auto height = [&](int i) { return height_over(face, raw.list[i]); };
   int kept[manifold_points], number = 0;
   for (int i = 0; i < raw.count && raw.count <= manifold_points; ++i)
     if (height(i) <= height_limit) kept[number++] = i;
@@ -29,12 +38,10 @@ REVOLUTE_HD inline void lowest_over_plane(ReferenceFace plane, const ConvexShape
                                           ContactManifold& out) {
   plane.corners = 0;
   RawPoints raw;
-  raw.apart = 2 * tolerance;
-  with_shape(shape, [&](const auto& of) { of.add_face_points(plane, shape, tolerance, raw); });
-  const auto height = [&](int i) { return plane.height(raw.list[i].point) - raw.list[i].radius; };
+  points_over(plane, shape, tolerance, raw);
   int lowest = 0;
   for (int i = 1; i < raw.count; ++i)
-    if (height(i) < height(lowest)) lowest = i;
+    if (height_over(plane, raw.list[i]) < height_over(plane, raw.list[lowest])) lowest = i;
   if (raw.count > 0) add_face_contact(plane, raw.list[lowest], out);
 }
 

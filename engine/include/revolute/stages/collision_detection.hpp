@@ -15,9 +15,6 @@
 
 #include "revolute/collision/capsule_capsule.hpp"
 #include "revolute/collision/plane_point.hpp"
-#include "revolute/collision/sphere_box.hpp"
-#include "revolute/collision/sphere_capsule.hpp"
-#include "revolute/collision/sphere_sphere.hpp"
 #include "revolute/stages/broad_phase.hpp"
 #include "revolute/stages/convex_contacts.hpp"
 #include "revolute/stages/mujoco_contacts.hpp"
@@ -76,28 +73,18 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
                                            const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
   const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
-  const Real radius_a(a.radius);
   switch (candidate.pair) {
     case Pair::plane_point:
       return {zero_force<Bar>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
-    case Pair::sphere_sphere: {
-      const Vector3<Real> at_b = world_point(model, kin, b.link, b.position);
-      Vector3<Bar> a_bar, b_bar;
-      sphere_sphere_adjoint(at_a, radius_a, at_b, contact.at, bar, a_bar, b_bar);
-      return {force_at(at_a, a_bar), force_at(at_b, b_bar)};
-    }
-    case Pair::sphere_capsule:
-      return sphere_capsule_adjoint(at_a, radius_a, segment(model, kin, b), contact.at, bar);
     case Pair::capsule_capsule:
-      return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), contact.at,
-                                     bar);
+      return capsule_capsule_adjoint(segment(model, kin, a), Real(a.radius), segment(model, kin, b),
+                                     contact.at, bar);
     case Pair::plane_convex:
     case Pair::convex_convex:
     case Pair::field_convex:
       return convex_adjoint(model, kin, candidate, contact.touches, bar);
     default:
-      return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
+      return round_adjoint(model, kin, contact, bar);
   }
 }
 

@@ -358,8 +358,8 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
   }
 }
 
-// Passes J_bar, bias_bar + b_bar, softness_bar and bound_bar of a row on to the configuration, the contacts and the parameters. F_v and
-// F_b get the cotangents of the links' velocities at the start of the step and without constraints.
+// Passes J_bar, bias_bar + b_bar, softness_bar and bound_bar of a row on to the configuration, the contacts and the
+// parameters. F_v and F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real, class Bar>
 REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& at, const Contacts<Real>& contacts,

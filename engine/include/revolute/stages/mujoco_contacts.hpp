@@ -8,6 +8,7 @@
 #include "revolute/collision/mujoco/plane_mesh.hpp"
 #include "revolute/collision/mujoco/sphere_cylinder.hpp"
 #include "revolute/stages/contact_list.hpp"
+#include "revolute/stages/round_adjoint.hpp"
 
 namespace revolute::mujoco {
 
@@ -222,29 +223,20 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
   const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   if (a.shape == Shape::plane) return {zero_force<Bar>(), plane_adjoint(model, kin, contact, bar)};
-  const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
-  const Real radius_a(a.radius);
   switch (candidate.pair) {
-    case Pair::sphere_sphere: {
-      const Vector3<Real> at_b = world_point(model, kin, b.link, b.position);
-      Vector3<Bar> a_bar, b_bar;
-      sphere_sphere_adjoint(at_a, radius_a, at_b, contact.at, bar, a_bar, b_bar);
-      return {force_at(at_a, a_bar), force_at(at_b, b_bar)};
-    }
-    case Pair::sphere_capsule:
-      return sphere_capsule_adjoint(at_a, radius_a, segment(model, kin, b), contact.at, bar);
     case Pair::sphere_cylinder:
-      return sphere_cylinder_adjoint(at_a, radius_a, cylinder(model, kin, b), contact.at, bar);
+      return sphere_cylinder_adjoint(world_point(model, kin, a.link, a.position), Real(a.radius),
+                                     cylinder(model, kin, b), contact.at, bar);
     case Pair::capsule_capsule:
-      return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), candidate.slot,
-                                     contact.at, bar);
+      return capsule_capsule_adjoint(segment(model, kin, a), Real(a.radius), segment(model, kin, b),
+                                     candidate.slot, contact.at, bar);
     case Pair::capsule_box:
       return capsule_box_adjoint(segment(model, kin, a), a.radius, a.half[2], box(model, kin, b),
                                  vector3<double>(b.half), reach(candidate), candidate.slot, contact.at, bar);
     case Pair::box_box:
       return box_box_adjoint(model, kin, contact, bar);
     default:
-      return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
+      return round_adjoint(model, kin, contact, bar);
   }
 }
 

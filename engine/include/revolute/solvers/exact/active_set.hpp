@@ -81,8 +81,17 @@ struct ActiveSet : IslandRows {
     return stiffness(first, size) * size / (scale(i, size) * scale(i, size));
   }
   static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
-  // The only entry of K in a fixed row, of the size of the entries in other rows.
-  double fixed_entry(int i) const { return A[i * n + i] > 0 ? A[i * n + i] : 1.0; }
+  // Fills row i of K outside of sliding blocks; `softness` comes onto the diagonal of a free row.
+  void fill_plain_row(int i, double softness) {
+    double* const row = K + std::size_t(i) * n;
+    if (state[i] == RowState::free) {
+      std::copy(A + i * n, A + (i + 1) * n, row);
+      row[i] += softness;
+    } else {
+      std::fill(row, row + n, 0.0);
+      row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;  // of the size of the entries in other rows
+    }
+  }
   void factor_K() {
     std::copy(K, K + std::size_t(n) * n, factors.lu);
     factors.n = n;
@@ -90,26 +99,23 @@ struct ActiveSet : IslandRows {
   }
   // Fills K by (2); w must belong to x.
   void linearize() {
-    std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
       for (int i = r; i < r + size; ++i) {
-        double* const row = K + std::size_t(i) * n;
-        if (state[i] == RowState::fixed) {
-          row[i] = fixed_entry(i);
-        } else if (state[i] == RowState::free) {
-          std::copy(A + i * n, A + (i + 1) * n, row);
-          row[i] += exact_softness * softened(r, size, i);
-        } else {
-          const double r_now = radius(r, size, x), sigma = sliding_force(r, size), k = stiffness(r, size);
-          for (int c = r; c < r + size; ++c) {
-            if (state[c] == RowState::fixed) continue;
-            const double T = projector(e, i, c), m = scale(c, size);
-            for (int j = 0; j < n; ++j) row[j] += T * m * A[c * n + j];
-            row[c] += sigma / r_now * T / m + k * e[i] * e[c] / m;
-          }
-          row[rows[r].normal] -= k * e[i] * (size <= 2 ? bound[r] : 1.0);
+        if (state[i] != RowState::sliding) {
+          fill_plain_row(i, exact_softness * softened(r, size, i));
+          continue;
         }
+        double* const row = K + std::size_t(i) * n;
+        std::fill(row, row + n, 0.0);
+        const double r_now = radius(r, size, x), sigma = sliding_force(r, size), k = stiffness(r, size);
+        for (int c = r; c < r + size; ++c) {
+          if (state[c] == RowState::fixed) continue;
+          const double T = projector(e, i, c), m = scale(c, size);
+          for (int j = 0; j < n; ++j) row[j] += T * m * A[c * n + j];
+          row[c] += sigma / r_now * T / m + k * e[i] * e[c] / m;
+        }
+        row[rows[r].normal] -= k * e[i] * (size <= 2 ? bound[r] : 1.0);
       }
     }
     factor_K();

@@ -71,32 +71,28 @@ struct CompliantMinimum : Compliance {
   }
   // Fills `trial` with the impulses at which (1), linearized at x, is least; w and the states must belong to x, `next` to law(w).
   void newton_target() {
-    std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
       for (int i = r; i < r + size; ++i) {
         double* const row = K + std::size_t(i) * n;
-        if (state[i] == RowState::fixed) {
-          row[i] = fixed_entry(i);
-          trial[i] = row[i] * next[i];
-        } else if (state[i] == RowState::free) {
-          std::copy(A + i * n, A + (i + 1) * n, row);
-          row[i] += R[i];
-          trial[i] = -b[i];
-        } else {
-          const double m = scale(i, size);
-          double pull = 0;
-          for (int c = r; c < r + size; ++c) pull -= e[c] * scale(c, size) * w[c];
-          for (int c = r; c < r + size; ++c) {
-            if (state[c] == RowState::fixed) continue;
-            const double weight = projector(e, i, c) * scale(c, size) / m;
-            for (int j = 0; j < n; ++j) row[j] += weight * A[c * n + j];
-          }
-          const double turn = pull / (radii[r] * m * m);
-          trial[i] = turn * next[i];
-          for (int j = 0; j < n; ++j) trial[i] += row[j] * x[j];
-          row[i] += turn;
+        if (state[i] != RowState::sliding) {
+          fill_plain_row(i, R[i]);
+          trial[i] = state[i] == RowState::free ? -b[i] : row[i] * next[i];
+          continue;
         }
+        std::fill(row, row + n, 0.0);
+        const double m = scale(i, size);
+        double pull = 0;
+        for (int c = r; c < r + size; ++c) pull -= e[c] * scale(c, size) * w[c];
+        for (int c = r; c < r + size; ++c) {
+          if (state[c] == RowState::fixed) continue;
+          const double weight = projector(e, i, c) * scale(c, size) / m;
+          for (int j = 0; j < n; ++j) row[j] += weight * A[c * n + j];
+        }
+        const double turn = pull / (radii[r] * m * m);
+        trial[i] = turn * next[i];
+        for (int j = 0; j < n; ++j) trial[i] += row[j] * x[j];
+        row[i] += turn;
       }
     }
     factor_K();
