@@ -12,7 +12,7 @@ import numpy as np
 from revolute_engine import Engine, Model
 
 from .differences import STATE, Start, compare
-from .scenes import open_loop, standing
+from .scenes import open_loop, settled
 
 HORIZONS = (1, 10, 50, 100, 200, 500, 1000, 2000, 5000)
 DRIFT_STEPS = (1, 500, 1000, 1500, 2000, 2500, 3000)
@@ -43,7 +43,7 @@ def drift() -> dict[int, tuple[float, float]]:
     They differ only by rounding.
     """
     rollouts = []
-    for scene in (standing, open_loop):
+    for scene in (settled, open_loop):
         model, start = scene(DRIFT_STEPS[-1])
         rollouts.append(Engine(threads=1).rollout(model, start.qpos, start.qvel, start.ctrl).qpos)
     return {
@@ -61,7 +61,7 @@ def table() -> str:
     ]
     for steps in HORIZONS:
         cells = []
-        for scene in (standing, open_loop):
+        for scene in (settled, open_loop):
             if scene is open_loop and steps > OPEN_LOOP_END:
                 cells += ["-"] * 4
                 continue

@@ -35,8 +35,11 @@ def settled(steps: int) -> tuple[Model, Start]:
 
 
 def open_loop(steps: int) -> tuple[Model, Start]:
-    """Return the same motion with recorded joint torques, i.e. without feedback."""
-    model, start = standing(steps)
+    """Return the settled robot's motion with recorded joint torques, i.e. without feedback.
+
+    A landing would not be the same: position actuators act from the state at which the step meets the ground.
+    """
+    model, start = settled(steps)
     rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, start.ctrl)
     torques = STIFFNESS * (start.ctrl - rollout.qpos[:-1, 7:]) - DAMPING * rollout.qvel[:-1, 6:]
     return load_model("laikago_torque", contact_model="hard"), Start(start.qpos, start.qvel, torques, {})
@@ -56,8 +59,10 @@ def sliding(steps: int) -> tuple[Model, Start]:
         "dof_armature": np.full(model.nv, 0.01),
         "dof_frictionloss": np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)],
         "jnt_stiffness": np.r_[0.0, np.full(model.njnt - 1, 5.0)],
+        "qpos_spring": np.r_[START[:7], np.full(model.nq - 7, 0.1)],
         "restitution": np.array(0.3),
     }
+    del params["jnt_range"]  # no joint has limits
     return model, Start(start.qpos, qvel, start.ctrl, params)
 
 

@@ -49,7 +49,7 @@ def closed_form(force: float) -> Array:
 def table() -> str:
     """Return the errors of the robot, and the block from sticking to sliding."""
     rows = [robot_errors(steps) for steps in ROBOT_STEPS]
-    lines = ["| by | " + " | ".join(f"{steps} steps" for steps in ROBOT_STEPS) + " |"]
+    lines = ["| by | " + " | ".join(f"{steps} step{'s' * (steps > 1)}" for steps in ROBOT_STEPS) + " |"]
     lines.append("|---" * (1 + len(ROBOT_STEPS)) + "|")
     lines += [f"| `{name}` | " + " | ".join(f"{row[name]:.0e}" for row in rows) + " |" for name in rows[0]]
     lines += ["", "| force N | final speed m/s | by force | by friction | by mass |", "|---|---|---|---|---|"]

@@ -64,7 +64,7 @@ def test_the_gradient_is_that_of_the_unconverged_solver(sweeps: int) -> None:
 
 
 def test_feedback_keeps_the_gradient_small_and_the_open_loop_does_not() -> None:
-    feedback = horizon.norms(*horizon.standing(500))
+    feedback = horizon.norms(*horizon.settled(500))
     tape = horizon.norms(*horizon.open_loop(500))
     assert feedback["ctrl"] < 0.1 and feedback["qvel"] < 0.01
     assert tape["qvel"] > 1e3 * feedback["qvel"]
