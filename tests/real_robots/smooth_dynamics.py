@@ -100,10 +100,10 @@ def compare_steps(robot: Robot, integrator: str, seed: int = 1) -> StepFigures:
     ctrl = np.random.default_rng(seed + 1).uniform(low, high, size=(SAMPLES, model.nu))
     ours = Engine(threads=1).rollout(model, start.qpos, start.qvel, ctrl[:, None, :])
     theirs = step(reference, start, ctrl, integrator)
-    gain = theirs.qvel - start.qvel
+    speeds, gain = ours.qvel[:, 1, : model.nv], theirs.qvel - start.qvel  # without activations
     return StepFigures(
-        state=max(_largest(ours.qpos[:, 1], theirs.qpos), _largest(ours.qvel[:, 1], theirs.qvel)),
-        acceleration=_largest(ours.qvel[:, 1] - start.qvel, gain),
+        state=max(_largest(ours.qpos[:, 1], theirs.qpos), _largest(speeds, theirs.qvel)),
+        acceleration=_largest(speeds - start.qvel, gain),
     )
 
 
@@ -120,7 +120,7 @@ def compare_trajectories(robot: Robot, integrator: str, seed: int = 2) -> Trajec
     theirs = trajectory(reference, qpos, qvel, ctrl, integrator)
     nudged = trajectory(reference, qpos, qvel + NUDGE * _unit(random, model.nv), ctrl, integrator)
     largest = max(np.abs(nudged.qpos - theirs.qpos).max(), np.abs(nudged.qvel - theirs.qvel).max())
-    errors = (_relative(ours.qpos, theirs.qpos), _relative(ours.qvel, theirs.qvel))
+    errors = (_relative(ours.qpos, theirs.qpos), _relative(ours.qvel[:, : model.nv], theirs.qvel))
     return TrajectoryFigures(error=max(errors), growth=float(largest) / NUDGE)
 
 
