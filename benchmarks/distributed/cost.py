@@ -2,8 +2,9 @@
 
     python -m benchmarks.distributed.cost [--repeats 9] [--quick] [--out cost.json]
 
-Bytes of gRPC are counted by a relay between client and server, those of Ray are what it serializes. The page
-docs/ray.md divides what machines can do by these costs: how many workers each part of a system can serve.
+Bytes of gRPC are counted by a relay between client and server, those of Ray are what it serializes.
+benchmarks/results/distributed.md divides what machines can do by these costs: how many workers each part of
+a system can serve.
 """
 
 from __future__ import annotations

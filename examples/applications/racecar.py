@@ -3,6 +3,7 @@
 The car of Qiao et al. (2021) is dropped from 0.5 m at 1 m/s and slides on locked wheels. It stops at
     x = v t + (v - mu g t)^2 / (2 mu g),   t = sqrt(2 * 0.5 m / g)   (1)
 With `--seconds 1` the place after one second counts, as in the released code, whether the car stands or not.
+Wheels that roll (`--rolling`) take a tenth of the car's speed, and no friction stops it.
 The search starts from mu = 0.002, in x = log mu. The other searches use no gradient: Nelder and Mead's, and
 Brent's, which needs to know that x falls as mu grows.
 """

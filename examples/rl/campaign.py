@@ -1,4 +1,4 @@
-"""Trains everything that docs/rl.md shows about policy and sample enhancement, run after run in one process.
+"""Trains what benchmarks/results/rl/tables.md shows of enhancement, one run after the other.
 
     python examples/rl/campaign.py --out /tmp/campaign chains ants
 

@@ -1,4 +1,4 @@
-"""Makes the CSV, the tables and the pictures of docs/rl.md from the runs of `campaign.py`.
+"""Makes the CSV and tables of benchmarks/results/rl and the pictures of docs/rl.md from `campaign.py`'s runs.
 
 python examples/rl/campaign_tables.py /tmp/campaign --csv curves.csv --pictures docs
 """

@@ -19,6 +19,8 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FILE = re.compile(r'```\w+ title="([\w.]+)"\n(.*?)```', re.DOTALL)
 PRINTED = re.compile(r"^print\((\w+|\[\w+\])\)  # ([-\d.e, ]+)$", re.MULTILINE)
 
+MOST_WORDS = 20_000
+"""Of all pages of docs/ together, as CONTRIBUTING.md promises."""
 ELSEWHERE = {
     "python.md": "docs/test_python_page.py",
     "dm_env_rpc.md": "server/dm_env_rpc/test_worlds.py",
@@ -115,3 +117,10 @@ def test_docs_service_md_connects_with_a_token(tmp_path: Path, monkeypatch: pyte
 def test_pages_with_a_test_of_their_own_are_run_there() -> None:
     for page, test in ELSEWHERE.items():
         assert page in PAGES and f"docs/{page}" in (DOCS.parent / "tests" / test).read_text(encoding="utf-8")
+
+
+def test_the_pages_are_short_enough_to_be_read() -> None:
+    words = {path: len(path.read_text(encoding="utf-8").split()) for path in DOCS.rglob("*.md")}
+    assert len(words) > 30
+    assert sum(words.values()) <= MOST_WORDS
+    assert f"at most {MOST_WORDS:,} words" in (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")

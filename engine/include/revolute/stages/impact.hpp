@@ -13,7 +13,8 @@
 // (a box that lands flat):
 //   g_bar += t_bar/|v|,   v_bar += t_bar t/|v|                                                 (3)
 // Tangents go the same way: the tangent of t is the mean over the contacts that are first.
-// Not differentiated: the choice of the first contacts; t = h and t = 0 are kinks.
+// Not differentiated: the choice of the first contacts; t = h and t = 0 are kinks; the time of a second impact of an island,
+// which bounces from its place at the first one or, without restitution, closes its gap.
 #pragma once
 
 #include "revolute/stages/constraint_rows.hpp"
