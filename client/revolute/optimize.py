@@ -18,7 +18,7 @@ from .contract.controllers import MLP, MOCAP_INPUTS, Control, Feedback, given_in
 from .contract.errors import ArgumentError, DivergedError
 from .contract.loss import Loss, Term
 from .loss_function import LossFunction
-from .model import ModelHandle, check_model
+from .model import ModelHandle, check_model, check_params
 from .simulator import Simulator
 from .trajectory import STATE_AND_CONTROL
 
@@ -159,7 +159,7 @@ def problem(
         wrt: the inputs that are free, e.g. ("ctrl", "body_mass"), also "policy.weights", "mocap_pos" and
             others that `Simulator.value_and_gradient` takes; they start at the values given, or at the
             model's.
-        params: model parameters to replace, by name.
+        params: model parameters to replace, as for `Simulator.rollout`.
         bounds: lower and upper bounds by name, numbers or arrays shaped like the input. Controls have
             `ctrlrange` unless they are named.
         hold: steps that each row of `ctrl` acts for.
@@ -180,7 +180,7 @@ def problem(
         name: as_float64(name, value)
         for name, value in zip(STATE_AND_CONTROL, (qpos, qvel, ctrl), strict=True)
     }
-    given = {name: as_float64(f"params.{name}", value) for name, value in (params or {}).items()}
+    given = check_params(model, params)
     control = Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
     of_mocap = {name: getattr(model, name) for name in MOCAP_INPUTS if model.mocap_names and name in names}
     control = replace(

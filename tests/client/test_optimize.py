@@ -31,6 +31,13 @@ def pushes(steps: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(steps, 1))
 
 
+def test_a_problem_has_parameters_by_names_of_elements(simulator: revolute.Simulator) -> None:
+    model = simulator.load_model("cartpole")
+    masses = {"body_mass": {model.body_names[-1]: 0.7}}
+    found = problem(simulator, model, *HANGING, pushes(2), SWING_UP, wrt=("body_mass",), params=masses)
+    np.testing.assert_array_equal(found.x0, [*model.body_mass[:-1], 0.7])
+
+
 def test_the_gradient_of_a_problem_against_differences(simulator: revolute.Simulator) -> None:
     model = simulator.load_model("cartpole", timestep=0.02)
     found = problem(

@@ -80,6 +80,11 @@ def test_json_brings_back_the_same_bits() -> None:
 
 
 MISTAKES: dict[str, tuple[Any, str]] = {
+    "name of one element's measure": (
+        lambda: Term("site_pos:hand@body:chassis"),
+        f"quantity: expected one of qpos, qvel, ctrl, {', '.join(MEASURES)}, "
+        "got 'site_pos:hand@body:chassis'; write Term('site_pos', site='hand', relative_to='body:chassis')",
+    ),
     "quantity": (
         lambda: Term("qposs"),
         f"quantity: expected one of qpos, qvel, ctrl, {', '.join(MEASURES)}, got 'qposs'",
