@@ -70,6 +70,16 @@ def test_gradients_against_differences(cart: Cartpole) -> None:
     check_grads(cart.states, cart.inputs, 1, modes=["rev"])
 
 
+def test_parameters_by_names_of_elements_have_gradients(cart: Cartpole) -> None:
+    pole = cart.model.body_names[-1]
+
+    def states(masses: Any, centre: Any) -> Any:
+        named = {"body_mass": {pole: masses}, "body_ipos": {pole: centre}}
+        return adapter.rollout(cart.sim, cart.model, *cart.inputs[:3], named)
+
+    check_grads(jax.jit(states), (np.linspace(0.5, 1.0, BATCH), np.array([0.0, 0.0, 0.4])), 1, modes=["rev"])
+
+
 def test_the_final_state_of_one_environment(cart: Cartpole) -> None:
     def final(qpos: Any, ctrl: Any) -> Any:
         return cart.states(qpos, cart.qvel[0], ctrl, cart.gravity, states="final", checkpoints="slots=2")
