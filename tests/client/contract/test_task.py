@@ -59,6 +59,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a measured reward": ({"reward": {"terms": [{"quantity": "site_pos"}]}}, "loss.terms.0: expected qpos"),
     "an observation": ({"observe": ["qacc"]}, "observe: expected names among qpos, qvel, each once"),
     "one twice": ({"observe": ["qpos", "qpos"]}, "observe: expected names"),
+    "a number to observe": ({"observe": 3}, "observe: expected names among qpos, qvel, each once"),
+    "lists to observe": ({"observe": [["qpos"]]}, "observe: expected names"),
     "no steps": ({"hold": 0}, "hold: expected a whole number of at least 1, got 0"),
     "half a step": ({"hold": 1.5}, "hold: expected a whole number"),
     "noise": ({"start_noise": -1}, "start_noise: expected a finite number from 0, got -1"),
