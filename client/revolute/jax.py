@@ -87,6 +87,13 @@ def rollout(
     check_model(model)
     arrays = [jnp.asarray(value) for value in (qpos, qvel, ctrl)]
     policy = Policy.of(policy) if isinstance(policy, MLP) else policy
+    if policy is not None and not isinstance(policy, Policy):
+        raise ArgumentError.expected(
+            "policy",
+            "a revolute.jax.Policy or a revolute.MLP",
+            type(policy).__name__,
+            advice="write revolute.jax.Policy(weights, observe)",
+        )
     replaced = whole_params(model, params, _by_element)
     given = arrays_of(
         replaced,

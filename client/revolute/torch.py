@@ -79,8 +79,15 @@ def rollout(
     if isinstance(policy, Policy):
         weights = policy.tensors()
         options["policy"] = policy.document()
-    elif policy is not None:
+    elif isinstance(policy, MLP):
         options["policy"] = policy.to_dict()
+    elif policy is not None:
+        raise ArgumentError.expected(
+            "policy",
+            "a revolute.torch.Policy or a revolute.MLP",
+            type(policy).__name__,
+            advice="write revolute.torch.Policy(net, observe)",
+        )
     chosen = arrays_of(replaced, feedback, weights, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
     return _Rollout.apply(sim, model, options, tuple(chosen), qpos, qvel, ctrl, *chosen.values())
 

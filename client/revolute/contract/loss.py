@@ -471,7 +471,7 @@ def _checked_index(index: Any) -> tuple[int, ...] | None:
         array = np.atleast_1d(np.asarray(index))
     except ValueError:  # rows of different lengths
         raise ArgumentError.expected("index", "whole numbers from 0", _shown(index)) from None
-    if array.size and (array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0):
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
         raise ArgumentError.expected("index", "whole numbers from 0", _shown(index))
     entries = tuple(int(entry) for entry in array)
     if len(set(entries)) != len(entries):

@@ -97,6 +97,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         lambda: Term("qpos", index=[[0], [1, 2]]),
         "index: expected whole numbers from 0, got [[0], [1, 2]]",
     ),
+    "rows": (lambda: Term("qpos", index=[[]]), "index: expected whole numbers from 0, got [[]]"),  # type: ignore[list-item]
     "repeated": (lambda: Term("qpos", index=[1, 1]), "index: expected each entry once, got [1, 1]"),
     "empty": (lambda: Loss([]), "loss.terms: expected at least one term, got none"),
     "unknown field": (
