@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -164,7 +164,10 @@ class Task:
         if callable(self.observe):
             return
         given: Any = [self.observe] if isinstance(self.observe, str) else self.observe
-        names = tuple(given) if isinstance(given, Iterable) else ()
+        try:
+            names = tuple(given)
+        except TypeError:
+            names = ()
         known = all(isinstance(name, str) and name in OBSERVATIONS for name in names)
         if not names or not known or len(set(names)) != len(names):
             what = f"names among {', '.join(OBSERVATIONS)}, each once, or a function"

@@ -60,6 +60,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an observation": ({"observe": ["qacc"]}, "observe: expected names among qpos, qvel, each once"),
     "one twice": ({"observe": ["qpos", "qpos"]}, "observe: expected names"),
     "a number to observe": ({"observe": 3}, "observe: expected names among qpos, qvel, each once"),
+    "an array to observe": ({"observe": np.array(3)}, "observe: expected names"),
     "lists to observe": ({"observe": [["qpos"]]}, "observe: expected names"),
     "no steps": ({"hold": 0}, "hold: expected a whole number of at least 1, got 0"),
     "half a step": ({"hold": 1.5}, "hold: expected a whole number"),
