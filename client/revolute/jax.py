@@ -21,7 +21,7 @@ import numpy as np
 
 from .contract.controllers import MLP, STEP_INPUTS, Activation, Feedback, arguments_of, arrays_of
 from .contract.errors import ArgumentError
-from .model import ModelHandle, check_model
+from .model import ModelHandle, check_model, numbered_elements, whole_params
 from .simulator import Simulator
 from .trajectory import STATE_AND_CONTROL, Trajectory
 
@@ -64,7 +64,7 @@ def rollout(
         qpos: start configuration, [batch, nq] or [nq].
         qvel: start velocity, [batch, nv] or [nv].
         ctrl: controls, [batch, T, nu] or [T, nu].
-        params: model parameters to replace, by name; with a leading batch axis, one value per environment.
+        params: model parameters to replace, as for `Simulator.rollout`.
         feedback: the arguments of `revolute.Feedback` by name, which may be tracers; or a Feedback.
         policy: a `Policy`, whose weights may be tracers; or a `revolute.MLP`.
         qfrc_applied: generalized forces, as for `Simulator.rollout`.
@@ -87,8 +87,16 @@ def rollout(
     check_model(model)
     arrays = [jnp.asarray(value) for value in (qpos, qvel, ctrl)]
     policy = Policy.of(policy) if isinstance(policy, MLP) else policy
+    if policy is not None and not isinstance(policy, Policy):
+        raise ArgumentError.expected(
+            "policy",
+            "a revolute.jax.Policy or a revolute.MLP",
+            type(policy).__name__,
+            advice="write revolute.jax.Policy(weights, observe)",
+        )
+    replaced = whole_params(model, params, _by_element)
     given = arrays_of(
-        params,
+        replaced,
         feedback,
         {} if policy is None else policy.arrays,
         *(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),
@@ -115,6 +123,18 @@ def rollout(
         sim, model, tuple(sorted(options.items())), shapes, None if policy is None else policy.network
     )
     return _rollout(call, *start, arrays[2], named)
+
+
+def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> jax.Array:
+    """Return a parameter with the values of some elements replaced, with their gradients."""
+    arrays = {element: jnp.asarray(value) for element, value in values.items()}
+    given, batch = numbered_elements(model, name, arrays)
+    own = model.params[name]
+    whole = jnp.broadcast_to(jnp.asarray(own), (*batch, *own.shape))
+    for index, value in given.items():
+        place = (*(slice(None) for _ in batch), index)
+        whole = whole.at[place].set(value)
+    return whole
 
 
 @dataclass(frozen=True)

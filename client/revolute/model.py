@@ -252,16 +252,57 @@ def check_params(model: ModelHandle, params: Mapping[str, Any] | None) -> dict[s
     Raises:
         ArgumentError: a value is not an array of numbers, or there is no such element.
     """
-    if isinstance(params, Mapping):
-        params = {
-            name: _by_element(model, name, value) if isinstance(value, Mapping) else value
-            for name, value in params.items()
-        }
-    return named_float64("params", params)
+    return named_float64("params", whole_params(model, params, _by_element))
+
+
+def whole_params(
+    model: ModelHandle,
+    params: Mapping[str, Any] | None,
+    by_element: Callable[[ModelHandle, str, Mapping[str, Any]], Any],
+) -> dict[str, Any]:
+    """Return parameters whose values by element are put into the model's own.
+
+    Args:
+        model: the model.
+        params: arrays by name, or mappings of names of elements to values.
+        by_element: what puts them there, for a model, a parameter and the values of its elements.
+
+    Raises:
+        ArgumentError: `params` is not a mapping.
+    """
+    if params is not None and not isinstance(params, Mapping):
+        raise ArgumentError.expected("params", "a mapping from names to arrays", type(params).__name__)
+    return {
+        name: by_element(model, name, value) if isinstance(value, Mapping) else value
+        for name, value in (params or {}).items()
+    }
 
 
 def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> Float64Array:
     """Return a parameter with the values of some elements replaced."""
+    arrays = {element: as_float64(f"params.{name}.{element}", value) for element, value in values.items()}
+    given, batch = numbered_elements(model, name, arrays)
+    own = model.params[name]
+    out = np.array(np.broadcast_to(own, (*batch, *own.shape)))
+    rows = np.moveaxis(out, len(batch), 0)
+    for index, array in given.items():
+        rows[index] = array
+    return out
+
+
+def numbered_elements(
+    model: ModelHandle, name: str, values: Mapping[str, Any]
+) -> tuple[dict[int, Any], tuple[int, ...]]:
+    """Return the values of a parameter's elements by their numbers, and the batch axis that values have.
+
+    Args:
+        model: the model.
+        name: the parameter.
+        values: arrays by the names of their elements, of any library: what counts is their `shape`.
+
+    Raises:
+        ArgumentError: there is no such element, or a shape does not fit it.
+    """
     lists = {
         "body": model.body_names,
         "geom": model.geom_names,
@@ -275,26 +316,21 @@ def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> Flo
         raise ArgumentError.expected(
             "params", f"a parameter of elements among {', '.join(known)}", repr(name)
         )
-    own = model.params[name]
-    given: dict[int, Float64Array] = {}
+    own = model.params[name].shape
+    given: dict[int, Any] = {}
     for element, value in values.items():
-        label = f"params.{name}.{element}"
+        label, shape = f"params.{name}.{element}", tuple(value.shape)
         wanted = as_elements(label, element)
         index = find_elements(label, "joint" if kind == "jnt" else kind, lists[kind], wanted)[0]
-        array = as_float64(label, value)
-        if array.shape[array.ndim - own.ndim + 1 :] != own.shape[1:] or array.ndim > own.ndim:
+        if shape[len(shape) - len(own) + 1 :] != own[1:] or len(shape) > len(own):
             raise ArgumentError.expected(
-                label, f"shape {list(own.shape[1:])}, or with a batch axis in front", list(array.shape)
+                label, f"shape {list(own[1:])}, or with a batch axis in front", list(shape)
             )
-        given[index] = array
-    batches = {len(array) for array in given.values() if array.ndim == own.ndim}
+        given[index] = value
+    batches = {value.shape[0] for value in given.values() if len(value.shape) == len(own)}
     if len(batches) > 1:
         raise ArgumentError.expected(f"params.{name}", "the same batch for all elements", sorted(batches))
-    out = np.array(np.broadcast_to(own, (*batches, *own.shape)))
-    rows = np.moveaxis(out, len(batches), 0)
-    for index, array in given.items():
-        rows[index] = array
-    return out
+    return given, tuple(batches)
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:

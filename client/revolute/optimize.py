@@ -18,7 +18,7 @@ from .contract.controllers import MLP, MOCAP_INPUTS, Control, Feedback, given_in
 from .contract.errors import ArgumentError, DivergedError
 from .contract.loss import Loss, Term
 from .loss_function import LossFunction
-from .model import ModelHandle, check_model
+from .model import ModelHandle, check_model, check_params
 from .simulator import Simulator
 from .trajectory import STATE_AND_CONTROL
 
@@ -59,9 +59,7 @@ class Problem:
         self._inputs, self._control, self._wrt, self._options = inputs, control, wrt, options
         self.evaluations = self.steps = 0
         self.x0 = np.concatenate([inputs[name].ravel() for name in wrt])
-        self.bounds = np.concatenate(
-            [_bounds(name, inputs[name], model, bounds) for name in wrt] or [np.zeros((0, 2))]
-        )
+        self.bounds = np.concatenate([_bounds(name, inputs[name], model, bounds) for name in wrt])
         self._largest = 0.0
         self._last = self.x0
 
@@ -107,9 +105,7 @@ class Problem:
             **self._options,
         )
         total = float(np.sum(value))
-        flat = np.concatenate(
-            [_like(gradient[name], self._inputs[name]).ravel() for name in self._wrt] or [np.zeros(0)]
-        )
+        flat = np.concatenate([_like(gradient[name], self._inputs[name]).ravel() for name in self._wrt])
         if np.isfinite(total) and np.isfinite(flat).all():
             self._largest, self._last = max(self._largest, abs(total)), np.array(x, dtype=np.float64)
             return total, flat
@@ -159,7 +155,7 @@ def problem(
         wrt: the inputs that are free, e.g. ("ctrl", "body_mass"), also "policy.weights", "mocap_pos" and
             others that `Simulator.value_and_gradient` takes; they start at the values given, or at the
             model's.
-        params: model parameters to replace, by name.
+        params: model parameters to replace, as for `Simulator.rollout`.
         bounds: lower and upper bounds by name, numbers or arrays shaped like the input. Controls have
             `ctrlrange` unless they are named.
         hold: steps that each row of `ctrl` acts for.
@@ -176,11 +172,13 @@ def problem(
     """
     check_model(model)
     names = [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names:
+        raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("ctrl",)')
     inputs = {
         name: as_float64(name, value)
         for name, value in zip(STATE_AND_CONTROL, (qpos, qvel, ctrl), strict=True)
     }
-    given = {name: as_float64(f"params.{name}", value) for name, value in (params or {}).items()}
+    given = check_params(model, params)
     control = Control.of(hold, feedback, policy, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
     of_mocap = {name: getattr(model, name) for name in MOCAP_INPUTS if model.mocap_names and name in names}
     control = replace(
@@ -302,11 +300,14 @@ def ilqr(
     controls = as_float64("ctrl", ctrl)
     if controls.ndim != 2:
         raise ArgumentError.expected("ctrl", f"shape [T, nu={model.nu}]", list(controls.shape))
+    terms = Loss([loss]) if isinstance(loss, Term) else loss
+    if not isinstance(terms, Loss):
+        raise ArgumentError.expected("loss", "a revolute.Term or a revolute.Loss", type(terms).__name__)
     planner = _Planner(
         sim,
         model,
         start,
-        Loss([loss]) if isinstance(loss, Term) else loss,
+        terms,
         hold,
         params,
         given_inputs(qfrc_applied, xfrc_applied, mocap_pos, mocap_quat),

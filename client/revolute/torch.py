@@ -17,7 +17,7 @@ import numpy as np
 from .contract.controllers import MLP, Feedback, arguments_of, arrays_of
 from .contract.errors import ArgumentError
 from .loss_function import LossFunction, States
-from .model import ModelHandle
+from .model import ModelHandle, check_model, numbered_elements, whole_params
 from .simulator import Simulator
 from .trajectory import STATE_AND_CONTROL, Trajectory
 
@@ -53,7 +53,7 @@ def rollout(
         qpos: start configuration, [batch, nq] or [nq].
         qvel: start velocity, [batch, nv] or [nv].
         ctrl: controls, [batch, T, nu] or [T, nu].
-        params: model parameters to replace, by name.
+        params: model parameters to replace, as for `Simulator.rollout`.
         feedback: the arguments of `revolute.Feedback` by name, which may be tensors; or a Feedback.
         policy: a `Policy` of a torch network, whose parameters get gradients; or a `revolute.MLP`.
         qfrc_applied: generalized forces, as for `Simulator.rollout`.
@@ -73,14 +73,34 @@ def rollout(
         DivergedError: in the backward pass, if every environment diverged.
         RuntimeError: in the backward pass, for a second derivative.
     """
+    check_model(model)
+    replaced = whole_params(model, params, _by_element)
     weights: dict[str, Any] = {}
     if isinstance(policy, Policy):
         weights = policy.tensors()
         options["policy"] = policy.document()
-    elif policy is not None:
+    elif isinstance(policy, MLP):
         options["policy"] = policy.to_dict()
-    chosen = arrays_of(params, feedback, weights, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
+    elif policy is not None:
+        raise ArgumentError.expected(
+            "policy",
+            "a revolute.torch.Policy or a revolute.MLP",
+            type(policy).__name__,
+            advice="write revolute.torch.Policy(net, observe)",
+        )
+    chosen = arrays_of(replaced, feedback, weights, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
     return _Rollout.apply(sim, model, options, tuple(chosen), qpos, qvel, ctrl, *chosen.values())
+
+
+def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> torch.Tensor:
+    """Return a parameter with the values of some elements replaced, with their gradients."""
+    tensors = {element: torch.as_tensor(value) for element, value in values.items()}
+    given, batch = numbered_elements(model, name, tensors)
+    own = torch.tensor(model.params[name])
+    whole = own.expand(*batch, *own.shape).clone()
+    for index, value in given.items():
+        whole.select(len(batch), index).copy_(value)
+    return whole
 
 
 class Policy:

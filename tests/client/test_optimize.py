@@ -31,6 +31,13 @@ def pushes(steps: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(steps, 1))
 
 
+def test_a_problem_has_parameters_by_names_of_elements(simulator: revolute.Simulator) -> None:
+    model = simulator.load_model("cartpole")
+    masses = {"body_mass": {model.body_names[-1]: 0.7}}
+    found = problem(simulator, model, *HANGING, pushes(2), SWING_UP, wrt=("body_mass",), params=masses)
+    np.testing.assert_array_equal(found.x0, [*model.body_mass[:-1], 0.7])
+
+
 def test_the_gradient_of_a_problem_against_differences(simulator: revolute.Simulator) -> None:
     model = simulator.load_model("cartpole", timestep=0.02)
     found = problem(
@@ -90,6 +97,7 @@ def test_where_it_diverges_a_line_search_turns_back(in_process: revolute.Simulat
     ("options", "message"),
     [
         ({"wrt": ("mass",)}, "wrt: expected names among"),
+        ({"wrt": ()}, "wrt: expected at least one name"),
         ({"bounds": {"qpos": (0, 1)}}, "bounds: expected names among ctrl"),
         ({"bounds": {"ctrl": (np.zeros(7), 1)}}, r"bounds.ctrl: expected a lower and an upper bound"),
     ],
@@ -167,6 +175,8 @@ def test_ilqr_says_what_it_cannot_do(in_process: revolute.Simulator) -> None:
         ilqr(in_process, model, [0.0], [0.0], np.zeros(3), Term("qpos"))
     with pytest.raises(revolute.ArgumentError, match="expected qpos, qvel or ctrl"):
         ilqr(in_process, model, [0.0], [0.0], np.zeros((3, 1)), Term("body_com", body="cart"))
+    with pytest.raises(revolute.ArgumentError, match=r"loss: expected a revolute\.Term or .*, got function"):
+        ilqr(in_process, model, [0.0], [0.0], np.zeros((3, 1)), lambda states: 0.0)  # type: ignore[arg-type]
     with pytest.raises(revolute.DivergedError, match="ctrl: expected controls whose simulation stays finite"):
         ilqr(in_process, model, [0.0], [0.0], np.full((9, 1), 1e308), Term("qpos"), hold=1000)
 

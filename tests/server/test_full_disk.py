@@ -60,6 +60,10 @@ def use(server: ServerProcess, disk: Path) -> list[str]:
                 count = session.step([1.0]).step_count
         assert session.state().step_count == count
         check(simulator, model, kept)
+        with revolute.connect(server.grpc, retries=0) as newcomer:
+            check(newcomer, newcomer.load_model(CART), kept)
+            with pytest.raises(revolute.LimitError, match="full disk"):
+                newcomer.load_model("pendulum1")
         for trajectory in doomed:
             simulator.trajectory(model, trajectory).delete()
 

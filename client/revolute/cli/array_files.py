@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.codec.npz import DAMAGED
 from ..contract.errors import ArgumentError
 
 
@@ -50,7 +51,7 @@ def load_members(flag: str, path: Path, known: Sequence[str]) -> dict[str, np.nd
                 raise ArgumentError.expected(flag, f"members among {', '.join(known)}", repr(name))
         try:
             return {name: content[name] for name in content.files}
-        except (OSError, ValueError, EOFError) as error:
+        except DAMAGED as error:
             raise _unreadable(flag, path, ".npz", str(error)) from error
 
 
@@ -102,7 +103,7 @@ def _load(flag: str, path: Path, suffix: str) -> Any:
         return np.load(path, allow_pickle=False)
     except OSError as error:
         raise _unreadable(flag, path, suffix, error.strerror or str(error)) from error
-    except (ValueError, EOFError) as error:
+    except DAMAGED as error:
         # NumPy takes any unknown file for a pickle
         raise _unreadable(flag, path, suffix, "another kind of file, or one with pickled objects") from error
 

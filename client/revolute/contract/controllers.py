@@ -377,8 +377,15 @@ def arrays_of(
         feedback: the feedback, or its arguments by name.
         policy: arrays of the policy by their names in `wrt`.
         step_inputs: the inputs of `STEP_INPUTS`, in order; None is left out.
+
+    Raises:
+        ArgumentError: the feedback is neither.
     """
-    parts = feedback.to_dict() if isinstance(feedback, Feedback) else feedback or {}
+    parts = feedback.to_dict() if isinstance(feedback, Feedback) else {} if feedback is None else feedback
+    fields = Feedback.__dataclass_fields__
+    if not isinstance(parts, Mapping) or (parts and parts.keys() != fields.keys()):
+        got = ", ".join(map(str, parts)) if isinstance(parts, Mapping) else type(parts).__name__
+        raise ArgumentError.expected("feedback", f"a Feedback, or {', '.join(fields)} by name", got)
     return {
         **(params or {}),
         **{f"feedback.{name}": value for name, value in parts.items()},

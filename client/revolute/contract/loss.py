@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64, finite_float64
 from .errors import ArgumentError
-from .measures import KINDS, MEASURES, as_elements, check_relative
+from .measures import KINDS, MEASURES, as_elements, check_relative, measure_of
 
 Moment = Literal["final", "running"]
 Form = Literal["squared", "linear"]
@@ -137,7 +137,7 @@ class Term:
     actuator: InitVar[Any] = None
 
     def __post_init__(self, joint: Any, body: Any, geom: Any, site: Any, sensor: Any, actuator: Any) -> None:
-        _check_word("quantity", self.quantity, QUANTITIES)
+        _check_word("quantity", self.quantity, QUANTITIES, advice=_split_name(self.quantity))
         _check_word("when", self.when, MOMENTS)
         _check_word("form", self.form, FORMS)
         object.__setattr__(self, "weight", finite_float64("weight", self.weight))
@@ -447,9 +447,20 @@ def _mark_diverged(total: LossValue, arrays: Mapping[str, Float64Array]) -> None
         bar[~finite] = 0.0
 
 
-def _check_word(argument: str, word: Any, allowed: Sequence[str]) -> None:
+def _check_word(argument: str, word: Any, allowed: Sequence[str], *, advice: str = "") -> None:
     if not isinstance(word, str) or word not in allowed:
-        raise ArgumentError.expected(argument, f"one of {', '.join(allowed)}", _shown(word))
+        raise ArgumentError.expected(argument, f"one of {', '.join(allowed)}", _shown(word), advice=advice)
+
+
+def _split_name(word: Any) -> str:
+    """Return how a term writes the name of one element's measure, such as "site_pos:hand@body:chassis"."""
+    quantity, colon, _ = word.partition(":") if isinstance(word, str) else ("", "", "")
+    if not colon or quantity not in MEASURES:
+        return ""
+    named = measure_of("quantity", word)
+    keywords = {MEASURES[quantity].kind: named.element, "relative_to": named.relative_to}
+    shown = ", ".join(f"{key}={_shown(value)}" for key, value in keywords.items() if value)
+    return f"write Term({quantity!r}, {shown})"
 
 
 def _checked_index(index: Any) -> tuple[int, ...] | None:
@@ -460,7 +471,7 @@ def _checked_index(index: Any) -> tuple[int, ...] | None:
         array = np.atleast_1d(np.asarray(index))
     except ValueError:  # rows of different lengths
         raise ArgumentError.expected("index", "whole numbers from 0", _shown(index)) from None
-    if array.size and (array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0):
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
         raise ArgumentError.expected("index", "whole numbers from 0", _shown(index))
     entries = tuple(int(entry) for entry in array)
     if len(set(entries)) != len(entries):

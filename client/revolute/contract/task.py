@@ -163,10 +163,15 @@ class Task:
     def _check_observe(self) -> None:
         if callable(self.observe):
             return
-        names = (self.observe,) if isinstance(self.observe, str) else tuple(self.observe)
-        if not names or len(set(names)) != len(names) or not set(names) <= set(OBSERVATIONS):
+        given: Any = [self.observe] if isinstance(self.observe, str) else self.observe
+        try:
+            names = tuple(given)
+        except TypeError:
+            names = ()
+        known = all(isinstance(name, str) and name in OBSERVATIONS for name in names)
+        if not names or not known or len(set(names)) != len(names):
             what = f"names among {', '.join(OBSERVATIONS)}, each once, or a function"
-            raise ArgumentError.expected("observe", what, repr(names)[:60])
+            raise ArgumentError.expected("observe", what, repr(self.observe)[:60])
         object.__setattr__(self, "observe", names)
 
     @classmethod

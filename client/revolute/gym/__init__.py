@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError("revolute.gym needs gymnasium; install it with: pip install 'revolute[gym]'") from error
 
 from ..connection import connect
-from ..contract.errors import ArgumentError
+from ..contract.errors import ArgumentError, NotFoundError
 from ..contract.task import Task, Transition
 from ..simulator import Simulator
 from .env import Env, VectorEnv
@@ -45,17 +45,44 @@ def _named(model: str, task: Task | Mapping[str, Any] | str | os.PathLike[str]) 
     """Return a model and a task that the user names.
 
     Raises:
-        ArgumentError: the file is not JSON, or its content is not a task.
+        ArgumentError: there is no model, the file is not JSON, or its content is not a task.
+        NotFoundError: there is no such file.
     """
+    if not model:
+        raise ArgumentError.expected(
+            "model", "a file or the name of a built-in model", "none", advice='give model="robot.urdf"'
+        )
     if isinstance(task, Task):
         return NamedTask(model, task)
     if not isinstance(task, (str, os.PathLike)):
         return NamedTask(model, Task.from_dict(task))
     try:
         document = json.loads(Path(task).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NotFoundError.expected(
+            "task", "a readable file with JSON", f"{task} ({error.strerror})"
+        ) from None
     except ValueError as error:
         raise ArgumentError.expected("task", "a file with JSON", f"{task} ({error})") from None
     return NamedTask(model, Task.from_dict(document))
+
+
+_OPTIONS: dict[Any, frozenset[str]] = {
+    Env: frozenset({"derivatives"}),
+    VectorEnv: frozenset({"derivatives", "autoreset_mode"}),
+}
+"""Arguments of `gymnasium.make` and `make_vec` that are neither of the task nor of `make_env`."""
+
+
+def _refuse_unknown(names: Collection[str], known: Collection[str]) -> None:
+    """Refuse arguments that no environment has.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    for name in sorted(names):
+        wanted = ", ".join(sorted({*known, "address", "load", "threads"}))
+        raise ArgumentError.expected(name, f"an argument among {wanted}", repr(name))
 
 
 def _make(
@@ -68,6 +95,11 @@ def _make(
     **arguments: Any,
 ) -> Any:
     known = {field.name for field in dataclasses.fields(Task)}
+    if fields.pop("render_mode", None) is not None:
+        raise ArgumentError.expected(
+            "render_mode", "none", "one", advice="draw rollouts with Trajectory.render"
+        )
+    _refuse_unknown(fields.keys() - known - _OPTIONS[kind], known | _OPTIONS[kind])
     task = dataclasses.replace(named.task, **{key: fields.pop(key) for key in known & fields.keys()})
     sim = _simulator(address, threads)
     model = sim.load_model(named.source, **{**named.options, **(load or {})})

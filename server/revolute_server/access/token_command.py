@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from datetime import date, datetime, timezone
 from pathlib import Path
 
-from revolute.contract.errors import RevoluteError
+from revolute.contract.errors import ArgumentError, RevoluteError
 
 from .tokens import add_token, new_token, token_line
 
@@ -16,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Make a token; it is printed once and not stored.
 
     Returns:
-        Exit status: 0, or 2 if the name, the role or a rate is invalid or conflicts with the token file.
+        Exit status: 0, or 2 if an argument is invalid or conflicts with the token file.
     """
     parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -35,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         given = {"calls": arguments.calls, "steps": arguments.steps}
         rates = {name: text for name, text in given.items() if text is not None}
         line = token_line(arguments.name, arguments.role, token, arguments.expires, rates)
+        today = datetime.now(timezone.utc).date()
+        if arguments.expires and date.fromisoformat(arguments.expires) < today:
+            raise ArgumentError.expected("expires", "a day from today on", arguments.expires)
         if arguments.tokens:
             add_token(Path(arguments.tokens), arguments.name, arguments.role, line)
     except RevoluteError as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
-from revolute.contract.errors import ArgumentError, DataLossError, NotFoundError, shortened
+from revolute.contract.errors import ArgumentError, DataLossError, LimitError, NotFoundError, shortened
 from revolute.contract.load_options import OPTIONS
 from revolute.contract.names import LONGEST_NAME, check_file_names, check_name
 from revolute_engine import Model
@@ -219,7 +219,11 @@ class Models:
             return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
-        """Commit a model, unless the store has it, with the record of the request."""
+        """Commit a model, unless the store has it, with the record of the request.
+
+        Without room for that record, a model that the store has is still answered: a repeat of the request
+        does no harm.
+        """
         summary = {
             "name": model.name,
             "owner": caller_name(),
@@ -243,6 +247,9 @@ class Models:
                 if conflict.kind != MODEL:
                     raise
                 continue
+            except LimitError:
+                if puts:
+                    raise
             self._seen[model.id] = time.monotonic()
             return
 

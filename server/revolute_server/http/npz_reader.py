@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from revolute.contract.codec.npy import head_of, read_header
-from revolute.contract.codec.npz import HEADER, BytesReader, keys_of, member_content
+from revolute.contract.codec.npz import DAMAGED, HEADER, BytesReader, keys_of, member_content
 from revolute.contract.codec.tensor import check_axes
 from revolute.contract.errors import ArgumentError, LimitError
 
@@ -36,12 +34,6 @@ _ENTRY = b"PK\1\2"
 _MEMBER_BYTES, _LEVEL_BYTES = 1024, 240
 """Memory in bytes for a member besides its content, and for each level of its path."""
 
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    # zipfile raises these for encryption, unknown methods and versions, and inconsistent fields
-    *(RuntimeError, NotImplementedError, EOFError, OSError, ValueError, OverflowError, struct.error),
-)
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the methods that NumPy writes
 _PLAIN_KINDS = "biufcSUMm"  # one value per element; the verbs check which kinds a field takes
 
@@ -97,7 +89,7 @@ class Archive:
             reader.opened = True
         except LimitError:
             raise
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()[:120]) from None
         members = self._zip.infolist()
         if len(members) > bounds.members:
@@ -130,7 +122,7 @@ class Archive:
                 )
             try:
                 content = member_content(self._zip, member, self._body)
-            except _DAMAGED as error:
+            except DAMAGED as error:
                 raise ArgumentError.expected(
                     name[:80], "an undamaged array", str(error).lower()[:120]
                 ) from None

@@ -271,3 +271,31 @@ def test_a_task_that_is_no_json(tmp_path: Path) -> None:
     file.write_text("{")
     with pytest.raises(revolute.ArgumentError, match="task: expected a file with JSON"):
         gymnasium.make("revolute/Model-v0", model="cartpole", task=file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"model": "cartpole", "task": "none.json"},
+            revolute.NotFoundError,
+            "task: expected a readable file",
+        ),
+        ({}, revolute.ArgumentError, 'model: expected .*, got none; give model="robot.urdf"'),
+        (
+            {"model": "cartpole", "episodes": 3},
+            revolute.ArgumentError,
+            "episodes: expected an argument among",
+        ),
+        ({"model": "cartpole", "render_mode": "human"}, revolute.ArgumentError, "render_mode: expected none"),
+    ],
+)
+def test_arguments_of_make_that_do_not_fit(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        gymnasium.make("revolute/Model-v0", **arguments)
+    with pytest.raises(error, match=message):
+        gymnasium.make_vec(
+            "revolute/Model-v0", num_envs=2, vectorization_mode="vector_entry_point", **arguments
+        )

@@ -70,6 +70,16 @@ def test_gradients_against_differences(cart: Cartpole) -> None:
     check_grads(cart.states, cart.inputs, 1, modes=["rev"])
 
 
+def test_parameters_by_names_of_elements_have_gradients(cart: Cartpole) -> None:
+    pole = cart.model.body_names[-1]
+
+    def states(masses: Any, centre: Any) -> Any:
+        named = {"body_mass": {pole: masses}, "body_ipos": {pole: centre}}
+        return adapter.rollout(cart.sim, cart.model, *cart.inputs[:3], named)
+
+    check_grads(jax.jit(states), (np.linspace(0.5, 1.0, BATCH), np.array([0.0, 0.0, 0.4])), 1, modes=["rev"])
+
+
 def test_the_final_state_of_one_environment(cart: Cartpole) -> None:
     def final(qpos: Any, ctrl: Any) -> Any:
         return cart.states(qpos, cart.qvel[0], ctrl, cart.gravity, states="final", checkpoints="slots=2")
@@ -504,3 +514,26 @@ def test_a_second_derivative_is_refused(cart: Cartpole) -> None:
     for outer in (jax.jacrev, jax.jacfwd):
         with pytest.raises(NotImplementedError, match="expected a first derivative, got a second one"):
             outer(jax.grad(cart.loss, 2), 2)(*cart.inputs)
+
+
+@pytest.mark.parametrize(
+    ("controllers", "message"),
+    [
+        (
+            {"policy": [np.zeros((1, 4))]},
+            r"policy: expected a revolute\.jax\.Policy .*, got list; write .*Policy\(weights",
+        ),
+        (
+            {"feedback": np.zeros((1, 4))},
+            "feedback: expected a Feedback, or gain, qpos, qvel by name, got ndarray",
+        ),
+        ({"feedback": {"gain": np.zeros((1, 4)), "qpos_ref": 0}}, "feedback: .*, got gain, qpos_ref"),
+        ({"params": [1.0]}, "params: expected a mapping from names to arrays, got list"),
+    ],
+)
+def test_arguments_of_another_kind(
+    in_process: revolute.Simulator, controllers: dict[str, Any], message: str
+) -> None:
+    model = in_process.load_model("cartpole")
+    with pytest.raises(revolute.ArgumentError, match=message):
+        adapter.rollout(in_process, model, model.qpos0, model.qvel0, np.zeros((3, 1)), **controllers)

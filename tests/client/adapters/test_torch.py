@@ -40,6 +40,24 @@ def test_gradcheck_passes_for_states_controls_and_parameters(in_process: revolut
     assert torch.autograd.gradcheck(states, (*inputs(model), gravity(model)))
 
 
+def test_parameters_by_names_of_elements_have_gradients(in_process: revolute.Simulator) -> None:
+    model = in_process.load_model("cartpole")
+    qpos, qvel, ctrl = (tensor.detach() for tensor in inputs(model))
+    pole = model.body_names[-1]
+
+    def states(mass: Any, centre: Any) -> Any:
+        named = {"body_mass": {pole: mass}, "body_ipos": {pole: centre}}
+        return adapter.rollout(in_process, model, qpos, qvel, ctrl, named)
+
+    masses = torch.linspace(0.5, 1.0, BATCH, dtype=torch.float64, requires_grad=True)
+    centre = torch.tensor([0.0, 0.0, 0.4], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(states, (masses, centre))
+    expected = in_process.rollout(
+        model, qpos, qvel, ctrl, params={"body_mass": {pole: masses}, "body_ipos": {pole: centre}}
+    )
+    np.testing.assert_array_equal(states(masses, centre)[0].detach(), expected.qpos)
+
+
 def test_gradcheck_passes_for_the_final_state_of_one_environment(in_process: revolute.Simulator) -> None:
     model = in_process.load_model("cartpole")
     qpos, qvel, ctrl = (tensor[0].detach().requires_grad_() for tensor in inputs(model))
@@ -203,3 +221,26 @@ def test_a_network_that_the_engine_cannot_evaluate(in_process: revolute.Simulato
         revolute.ArgumentError, match=r"net: expected Linear layers .* got Linear Sigmoid Linear"
     ):
         adapter.Policy(net, observe=["qpos"])
+
+
+@pytest.mark.parametrize(
+    ("controllers", "message"),
+    [
+        (
+            {"policy": [np.zeros((1, 4))]},
+            r"policy: expected a revolute\.torch\.Policy .*, got list; write .*Policy\(net",
+        ),
+        (
+            {"feedback": np.zeros((1, 4))},
+            "feedback: expected a Feedback, or gain, qpos, qvel by name, got ndarray",
+        ),
+        ({"feedback": {"gain": np.zeros((1, 4)), "qpos_ref": 0}}, "feedback: .*, got gain, qpos_ref"),
+        ({"params": [1.0]}, "params: expected a mapping from names to arrays, got list"),
+    ],
+)
+def test_arguments_of_another_kind(
+    in_process: revolute.Simulator, controllers: dict[str, Any], message: str
+) -> None:
+    model = in_process.load_model("cartpole")
+    with pytest.raises(revolute.ArgumentError, match=message):
+        adapter.rollout(in_process, model, model.qpos0, model.qvel0, np.zeros((3, 1)), **controllers)

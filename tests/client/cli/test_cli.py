@@ -192,6 +192,8 @@ FILES = {
         "expected an .npy file, got the .npz file '{}'; give it as --inputs",
     ),
     "one array": ("--inputs", "a.npy", "expected an .npz file, got the .npy file '{}'"),
+    "cut": ("--inputs", "c.npz", "expected a readable .npz file, got '{}' ("),
+    "damaged": ("--inputs", "d.npz", "expected a readable .npz file, got '{}' ("),
     "misspelt": ("--inputs", "b.npz", "expected members among qpos, qvel, ctrl, got 'controls'"),
 }
 
@@ -202,6 +204,9 @@ def test_files_of_arrays(mistake: str, capsys: pytest.CaptureFixture[str], tmp_p
     np.save(tmp_path / "a.npy", np.zeros((3, 1)))
     np.savez(tmp_path / "a.npz", ctrl=np.zeros((3, 1)))
     np.savez(tmp_path / "b.npz", controls=np.zeros((3, 1)))
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "c.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "d.npz").write_bytes(whole.replace(b"NUMPY", b"numpy"))
     flag, name, text = FILES[mistake]
     status, out, err = _run(capsys, "rollout", "cartpole", flag, str(tmp_path / name))
     assert status == 1 and out == "" and err.count("\n") == 1

@@ -80,6 +80,11 @@ def test_json_brings_back_the_same_bits() -> None:
 
 
 MISTAKES: dict[str, tuple[Any, str]] = {
+    "name of one element's measure": (
+        lambda: Term("site_pos:hand@body:chassis"),
+        f"quantity: expected one of qpos, qvel, ctrl, {', '.join(MEASURES)}, "
+        "got 'site_pos:hand@body:chassis'; write Term('site_pos', site='hand', relative_to='body:chassis')",
+    ),
     "quantity": (
         lambda: Term("qposs"),
         f"quantity: expected one of qpos, qvel, ctrl, {', '.join(MEASURES)}, got 'qposs'",
@@ -92,6 +97,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         lambda: Term("qpos", index=[[0], [1, 2]]),
         "index: expected whole numbers from 0, got [[0], [1, 2]]",
     ),
+    "rows": (lambda: Term("qpos", index=[[]]), "index: expected whole numbers from 0, got [[]]"),  # type: ignore[list-item]
     "repeated": (lambda: Term("qpos", index=[1, 1]), "index: expected each entry once, got [1, 1]"),
     "empty": (lambda: Loss([]), "loss.terms: expected at least one term, got none"),
     "unknown field": (

@@ -159,6 +159,11 @@ def test_rates_in_the_token_file(tmp_path: Path) -> None:
     assert str(found["both"].last_day) == "2099-01-31"
     wrong = subprocess.run([*command, "--name", "x", "--calls", "-1"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "calls: expected a positive number per second, got '-1'" in wrong.stderr
+    past = subprocess.run(
+        [*command, "--name", "x", "--expires", "2020-01-31"], capture_output=True, text=True
+    )
+    assert past.returncode == 2 and "expires: expected a day from today on, got 2020-01-31" in past.stderr
+    assert len(file.read_text().splitlines()) == len(callers)
 
 
 @pytest.mark.parametrize("field", ["calls=0", "calls=nan", "steps=many", "cats=3", "calls="])

@@ -24,6 +24,16 @@ from .npy import read_array
 MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
 
+DAMAGED: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile,
+    zlib.error,
+    # zipfile raises these for encryption, unknown methods and versions, and inconsistent fields
+    *(RuntimeError, NotImplementedError, EOFError, OSError, ValueError, OverflowError, struct.error),
+)
+"""What `zipfile` raises where the bytes of an archive are damaged."""
+
+_REFUSED: tuple[type[Exception], ...] = (*DAMAGED, TypeError, KeyError)
+
 _MAPS = ("params", "params_tan", "control_tan", "arrays", "assets", "measured", "cotangents", "jacobians")
 """Map fields, whose keys may contain dots."""
 
@@ -175,7 +185,7 @@ def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
                 member.filename.removesuffix(".npy"): read_array(member_content(archive, member, data))
                 for member in archive.infolist()
             }
-    except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError, KeyError) as error:
+    except _REFUSED as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ArgumentError.expected("body", "an NPZ file without pickled objects", cause) from error
     document = _header(members.pop(HEADER, None))

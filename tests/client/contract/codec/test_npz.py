@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 import zipfile
@@ -93,6 +94,16 @@ def test_damage_to_an_array_is_found(save: Any) -> None:
         changed = bytearray(content)
         changed[place] ^= 1
         with pytest.raises(ArgumentError, match="expected an NPZ file"):
+            unpack_npz(bytes(changed))
+
+
+def test_damage_to_any_bit_of_a_directory_is_an_argument_error() -> None:
+    content = _savez(ctrl=np.zeros(3))
+    place = content.index(b"PK\1\2")
+    for bit in range(8 * (len(content) - place)):
+        changed = bytearray(content)
+        changed[place + bit // 8] ^= 1 << bit % 8
+        with contextlib.suppress(ArgumentError):  # not every bit counts
             unpack_npz(bytes(changed))
 
 
