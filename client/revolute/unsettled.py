@@ -37,7 +37,9 @@ def warn_unsettled(
     if options.get("contact_model") == "hard":
         largest = f" and leaves up to {np.atleast_1d(residual).max():.2g} m/s"
         exact = options.get("solver") == "exact"
-        cure = "look at the masses and the time step" if exact else 'give more iterations or solver="exact"'
+        cure = 'give more iterations or solver="exact"'
+        if exact:
+            cure = "look at masses, time step, and equalities against each other"
     else:
         largest = ""
     warnings.warn(

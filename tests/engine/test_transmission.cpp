@@ -221,7 +221,7 @@ void adjoint_lanes_and_allocation() {
   const Model& model = storage.model();
   Random random(811);
   int bent = 0;
-  for (int trial = 0; trial < 4; ++trial) {
+  for (int trial = 0; trial < 12; ++trial) {
     const Stage stage{storage, random_qpos(storage, arrays, random, 0.5)};
     const StageAdjoint adjoint{stage};
     Doubles in(model.nv, 0.0);

@@ -124,6 +124,16 @@ def test_disabled_parts_are_missing_as_in_mujoco(flag: str) -> None:
     assert _largest_step_error(text, seed=7) < STEP_TOLERANCE
 
 
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
+def test_without_springs_and_dampers_there_is_no_passive_force(integrator: str) -> None:
+    flags = '<flag spring="disable" damper="disable"/>'
+    option = f'<option integrator="{integrator}" density="90" viscosity="0.1" wind="1 2 3" '
+    text = THREE_TREES.replace("<option ", option).replace('-9.81"/>', f'-9.81">{flags}</option>')
+    text = text.replace('<body name="arm"', '<body name="arm" gravcomp="0.4"')
+    assert flags in text and "gravcomp" in text
+    assert _step_error(text, 7, "mujoco") < STEP_TOLERANCE
+
+
 def test_quaternions_of_any_length_are_directions() -> None:
     model = load_model(THREE_TREES, contact=False)
     ctrl = np.zeros((5, model.nu))

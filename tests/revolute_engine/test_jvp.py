@@ -286,3 +286,27 @@ def test_a_cancelled_call_says_so() -> None:
         engine.jvp(model, rollout, qvel_tan=np.ones(model.nv), cancel=token)
     with pytest.raises(Cancelled, match="jacobian: stopped by its cancel token"):
         engine.jacobian(model, start["qpos"], start["qvel"], start["ctrl"][:, 0], cancel=token)
+
+
+UNDAMPED = """<mujoco><option timestep="0.005" integrator="{integrator}"/><worldbody><body>
+  <joint name="hinge" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0" mass="1"/></body></worldbody>
+  <actuator><general joint="hinge" gaintype="affine" biastype="affine" gainprm="2"/></actuator></mujoco>"""
+"""A pendulum on which nothing acts by its velocity."""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit"])
+def test_a_velocity_gain_of_zero_has_forward_derivatives(integrator: str) -> None:
+    model, engine = load_model(UNDAMPED.format(integrator=integrator)), Engine(threads=1)
+    rollout = engine.rollout(model, [0.3], [2.0], [[1.0]])
+    gains = {"dof_damping": [1.0], "actuator_gainprm": [[0.0, 0.0, 1.0]]}
+    gains["actuator_biasprm"] = gains["actuator_gainprm"]
+    for name, tangent in gains.items():
+        pushed = engine.jvp(model, rollout, params_tan={name: tangent}).qvel[-1, 0]
+        pulled = engine.backward(model, rollout, None, [[0.0], [1.0]], wrt=[name])[name]
+        assert pushed == pytest.approx((pulled * np.array(tangent)).sum(), rel=1e-12)
+        ends = [
+            engine.rollout(model, [0.3], [2.0], [[1.0]], params={name: default_parameter(model, name) + step})
+            for step in (np.zeros(()), 1e-6 * np.array(tangent))
+        ]
+        difference = (ends[1].qvel[-1, 0] - ends[0].qvel[-1, 0]) / 1e-6
+        assert pushed == pytest.approx(difference, rel=1e-4)

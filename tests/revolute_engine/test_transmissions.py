@@ -117,3 +117,34 @@ def test_a_tendon_spring_at_its_rest_length_has_its_stiffness(contact_model: str
     for angle in (0.0, 1e-9, 0.3):
         found = engine.jacobian(sprung, [angle], [0.0], [])
         np.testing.assert_allclose(found.A[1, 0], -0.01 * 4 * 5 / 0.5, rtol=1e-12)
+
+
+BESIDE = """<mujoco><option timestep="0.001" gravity="0 0 0"/><worldbody>
+  <geom name="shape" type="{shape}" size="0.05 0.05" contype="0"/><site name="side" pos="{side}"/>
+  <site name="first" pos="{first}"/><body pos="{last}"><joint type="slide" axis="1 0 0"/>
+  <joint type="slide" axis="0 1 0"/><joint type="slide" axis="0 0 1"/><geom size="0.01" mass="1" contype="0"/>
+  <site name="last"/></body></worldbody><tendon><spatial name="path"><site site="first"/>
+  <geom geom="shape" sidesite="side"/><site site="last"/></spatial></tendon>
+  <actuator><motor tendon="path"/></actuator></mujoco>"""
+
+
+@pytest.mark.skipif(mujoco.mj_version() < 4_000_000, reason="MuJoCo 3 bends around side sites elsewhere")
+@pytest.mark.parametrize("shape", ["sphere", "cylinder"])
+def test_paths_bend_around_the_side_sites_that_mujoco_bends_around(shape: str) -> None:
+    random, engine, bends = np.random.default_rng(2), Engine(threads=1), 0
+    for _ in range(150):
+        first, last = random.normal(scale=0.12, size=(2, 3))
+        side = random.normal(size=3)
+        side *= random.uniform(0.9, 2) * 0.05 / np.linalg.norm(side)
+        places = {
+            name: " ".join(map(str, place))
+            for name, place in (("first", first), ("last", last), ("side", side))
+        }
+        model = load_model(BESIDE.format(shape=shape, **places), warn=False)
+        data = mujoco.MjData(model.mujoco_model)
+        data.ctrl[:] = 1
+        mujoco.mj_forward(model.mujoco_model, data)
+        bends += data.ten_wrapnum[0] > 2
+        end = engine.rollout(model, model.qpos0, model.qvel0, np.ones((1, 1))).qvel[1]
+        assert np.abs(end / model.timestep - data.qacc).max() < INSIDE, places
+    assert 30 < bends < 120

@@ -53,6 +53,19 @@ def test_the_residual_is_the_speed_at_which_a_contact_still_closes(iterations: i
     assert found.residual == pytest.approx(closing, rel=1e-9)
 
 
+CONTRADICTION = """<mujoco><option timestep="0.005" gravity="0 0 0"/><worldbody>
+  <body><joint name="rail" type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body></worldbody>
+  <equality><joint joint1="rail" polycoef="0.1"/><joint joint1="rail" polycoef="-0.1"/></equality></mujoco>"""
+"""A joint that should be at 0.1 m and at -0.1 m."""
+
+
+@pytest.mark.parametrize("solver", ["pgs", "exact"])
+def test_equalities_that_contradict_each_other_are_reported(solver: str) -> None:
+    found = _rest(load_model(CONTRADICTION, contact_model="hard", solver=solver), steps=1)
+    # each asks for 0.2 * 0.1 m / 0.005 s
+    assert found.unsettled_step == 0 and found.residual >= 4 - 1e-5
+
+
 def test_a_step_without_constraints_and_newtons_method_leave_nothing() -> None:
     for model in (_stack(1000, contact=False), load_model(STACK)):
         found = _rest(model)

@@ -77,6 +77,8 @@ REVOLUTE_HD void implicit_acceleration(const Model& model, const Parameters<Real
     if (model.integrator == Integrator::implicitfast)
       add_medium_slopes(model, parameters, ws.stage.kinematics, h, ws.coupling_of(model),
                         static_cast<Real*>(nullptr));
+    // an E that is zero has a derivative too, which (2) has in any case
+    if constexpr (HasTangents<Real>::value) ws.damped = less(Real(0), Real(1));
     for (int k = 0; k < model.nv; ++k) ws.damped = ws.damped | less(Real(0), abs(ws.implicit[k]));
     for (int k = 0; has_coupling(model) && k < model.nv; ++k)
       ws.damped = ws.damped | less(Real(0), abs(ws.coupling[model.mass_rows[k]]));

@@ -84,6 +84,10 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
         if is_disabled(model, flag):
             for name in names:
                 arrays[name][...] = 0
+    if is_disabled(model, "SPRING") and is_disabled(model, "DAMPER"):
+        # MuJoCo then computes no passive force at all
+        arrays["body_gravcomp"][...] = 0
+        arrays.update(density=0.0, viscosity=0.0)
 
 
 def _semiaxes(model: mujoco.MjModel) -> npt.NDArray[np.float64]:

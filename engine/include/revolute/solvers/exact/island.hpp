@@ -122,6 +122,8 @@ struct ExactIsland : CompliantMinimum {
     remove_compliance();
     left = open_contacts();
     add_compliance();
+    // more than the slips of compliance: the rows contradict each other
+    settled = settled && left <= std::max(settled_speed, weakly_open * right_size());
     return left;
   }
   // Forms the system of active_set.hpp (2) at the solution x.
