@@ -25,18 +25,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
 
 
-def is_slow(item: pytest.Item) -> bool:
-    """Return whether a test is marked as slow or uses Ray."""
-    return item.get_closest_marker("slow") is not None or "ray_cluster" in getattr(item, "fixturenames", ())
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each worker begin with other slow tests, and one with all tests that use Ray.
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with files of slow tests, so that no worker still has one when the others are done.
-
-    Files that use Ray come with them, so that one worker starts the only cluster.
+    With --dist worksteal a worker gets an equal share of neighbours, from whose end the others may take. What
+    stands at the beginning of one share is done by one worker, one test after the other.
     """
-    first = {item.path for item in items if is_slow(item)}
-    items.sort(key=lambda item: item.path not in first)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    slow_files = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("slow")))
+    first: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    rest = []
+    for item in items:
+        if "ray_cluster" in getattr(item, "fixturenames", ()):
+            first[0].append(item)
+        elif item.path in slow_files:
+            first[-1 - slow_files.index(item.path) % max(1, workers - 1)].append(item)
+        else:
+            rest.append(item)
+    items.clear()
+    for number, share in enumerate(first):
+        left = sum(map(len, first[number:])) + len(rest)
+        filling = max(0, left // (workers - number) - len(share))
+        items += share + rest[:filling]
+        del rest[:filling]
 
 
 @pytest.fixture(scope="session")

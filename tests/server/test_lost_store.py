@@ -92,6 +92,7 @@ def serving(server: ServerProcess) -> set[bool]:
     return said | {status == 200, bool(server.metric("revolute_ready"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["hangs", "dies"])
 def test_a_store_that_is_lost(redis: Redis, server: ServerProcess, way: str) -> None:
     wires = {"grpc": GrpcWire(server.grpc_target), "json": HttpWire(server.http, npz=False)}
