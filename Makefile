@@ -39,12 +39,13 @@ test-long: export REVOLUTE_LONG_TESTS = 1
 test-python test-long: build $(STAMPS)/test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one
+# ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one. These
+# tests compute all the time.
 test-isas: build $(STAMPS)/test
 	set -e; others=$$($(BIN)/python -c 'from revolute_engine import native; print(*native.available_levels()[1:])'); \
 	for isa in $$others; do \
 	  echo "tests of the engine with instruction set $$isa"; \
-	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ISA_TESTS); \
+	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -n 2 -q -k 'not grpc and not http' $(ISA_TESTS); \
 	done
 
 # docker/check.sh says where images cannot be built
