@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 import revolute
-from testbed.server_process import ServerProcess, running_server
+from testbed.server_process import ServerProcess, fork_servers, running_server
 
 TRANSPORTS = ("in-process", "grpc", "http")
 RAY_ATTEMPTS = 4
@@ -23,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--token", default=os.environ.get("REVOLUTE_TOKEN"), help="bearer token for --address")
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_servers() -> None:
+    """Start servers as forks."""
+    if sys.platform == "linux":
+        fork_servers()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
