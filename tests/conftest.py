@@ -37,17 +37,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Let each worker begin with other slow tests, and one with all tests that use Ray.
 
     With --dist worksteal a worker gets an equal share of neighbours, from whose end the others may take. What
-    stands at the beginning of one share is done by one worker, one test after the other.
+    stands at the beginning of one share is done by one worker, one test after the other. Slow files of one
+    folder stay together: those of tests/client/ray_pool start Ray, which should run twice at once at most.
     """
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    slow_files = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("slow")))
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+    slow_folders = list(dict.fromkeys(item.path.parent for item in items if item.path in slow_files))
     first: list[list[pytest.Item]] = [[] for _ in range(workers)]
     rest = []
     for item in items:
         if "ray_cluster" in getattr(item, "fixturenames", ()):
             first[0].append(item)
         elif item.path in slow_files:
-            first[-1 - slow_files.index(item.path) % max(1, workers - 1)].append(item)
+            first[-1 - slow_folders.index(item.path.parent) % max(1, workers - 1)].append(item)
         else:
             rest.append(item)
     items.clear()
