@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +26,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--token", default=os.environ.get("REVOLUTE_TOKEN"), help="bearer token for --address")
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
+
+
+def pytest_configure() -> None:
+    """Name the library of glfw, which MuJoCo imports and which starts a Python to try each library it finds.
+
+    That one prints a traceback if the server that waits for it is stopped.
+    """
+    found = importlib.util.find_spec("glfw")
+    library = Path(found.origin).with_name("x11") / "libglfw.so" if found and found.origin else None
+    if library is not None and library.exists():
+        os.environ.setdefault("PYGLFW_LIBRARY", str(library))
 
 
 @pytest.fixture(scope="session", autouse=True)
