@@ -18,7 +18,7 @@ ISA_TESTS := $(addprefix tests/revolute_engine/test_,batch_equals_alone.py check
   convex_contacts.py dynamics.py gradients.py jacobian.py jvp.py native.py parameter_neighbours.py random_models.py)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
-.PHONY: demo test test-engine test-python test-isas images lint docs bench instructions build format clean
+.PHONY: demo test test-engine test-python test-long test-isas images lint docs bench instructions build format clean
 .DELETE_ON_ERROR:
 
 demo: build $(STAMPS)/demo
@@ -32,17 +32,20 @@ test-engine: build
 	$(BIN)/ctest --test-dir build/cp* --output-on-failure -j 2
 
 # threads of numpy and torch spin while they wait, on cores that other tests need
-test-python test-isas: export OMP_NUM_THREADS = 1
+test-python test-long test-isas: export OMP_NUM_THREADS = 1
+# tests that repeat what chance decides do so more often
+test-long: export REVOLUTE_LONG_TESTS = 1
 
-test-python: build $(STAMPS)/test
+test-python test-long: build $(STAMPS)/test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one
+# ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one. These
+# tests compute all the time.
 test-isas: build $(STAMPS)/test
 	set -e; others=$$($(BIN)/python -c 'from revolute_engine import native; print(*native.available_levels()[1:])'); \
 	for isa in $$others; do \
 	  echo "tests of the engine with instruction set $$isa"; \
-	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ISA_TESTS); \
+	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -n 2 -q -k 'not grpc and not http' $(ISA_TESTS); \
 	done
 
 # docker/check.sh says where images cannot be built

@@ -16,9 +16,11 @@ WORKDIR /src
 COPY . .
 # auto builds every instruction set that the architecture has, and the best one is chosen when the server starts
 ARG REVOLUTE_ISAS=auto
+ARG BUILD_TYPE=Release
 RUN export PATH="/opt/build/bin:$PATH" \
  && pip wheel --no-deps --wheel-dir /wheels ./client \
- && pip wheel --no-deps --wheel-dir /wheels -C cmake.define.REVOLUTE_ISAS="${REVOLUTE_ISAS}" .
+ && pip wheel --no-deps --wheel-dir /wheels -C cmake.build-type="${BUILD_TYPE}" \
+      -C cmake.define.REVOLUTE_ISAS="${REVOLUTE_ISAS}" .
 # further: dm-env-rpc, telemetry
 ARG EXTRAS=redis
 RUN python3 -m venv --without-pip /opt/revolute \

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import revolute
-from testbed.server_process import ServerProcess, running_server
+from testbed.server_process import ServerProcess, fork_servers, running_server
 
 TRANSPORTS = ("in-process", "grpc", "http")
 RAY_ATTEMPTS = 4
@@ -25,18 +28,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
 
 
-def is_slow(item: pytest.Item) -> bool:
-    """Return whether a test is marked as slow or uses Ray."""
-    return item.get_closest_marker("slow") is not None or "ray_cluster" in getattr(item, "fixturenames", ())
+def pytest_configure() -> None:
+    """Name the library of glfw, which MuJoCo imports and which starts a Python to try each library it finds.
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with files of slow tests, so that no worker still has one when the others are done.
-
-    Files that use Ray come with them, so that one worker starts the only cluster.
+    That one prints a traceback if the server that waits for it is stopped.
     """
-    first = {item.path for item in items if is_slow(item)}
-    items.sort(key=lambda item: item.path not in first)
+    found = importlib.util.find_spec("glfw")
+    library = Path(found.origin).with_name("x11") / "libglfw.so" if found and found.origin else None
+    if library is not None and library.exists():
+        os.environ.setdefault("PYGLFW_LIBRARY", str(library))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_servers() -> None:
+    """Start servers as forks."""
+    if sys.platform == "linux":
+        fork_servers()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each worker begin with other slow tests, and one with all tests that use Ray.
+
+    With --dist worksteal a worker gets an equal share of neighbours, from whose end the others may take. What
+    stands at the beginning of one share is done by one worker, one test after the other. Slow files of one
+    folder stay together: those of tests/client/ray_pool start Ray, which should run twice at once at most.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+    slow_folders = list(dict.fromkeys(item.path.parent for item in items if item.path in slow_files))
+    first: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    rest = []
+    for item in items:
+        if "ray_cluster" in getattr(item, "fixturenames", ()):
+            first[0].append(item)
+        elif item.path in slow_files:
+            first[-1 - slow_folders.index(item.path.parent) % max(1, workers - 1)].append(item)
+        else:
+            rest.append(item)
+    items.clear()
+    for number, share in enumerate(first):
+        left = sum(map(len, first[number:])) + len(rest)
+        filling = max(0, left // (workers - number) - len(share))
+        items += share + rest[:filling]
+        del rest[:filling]
 
 
 @pytest.fixture(scope="session")

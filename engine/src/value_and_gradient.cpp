@@ -8,8 +8,6 @@ inline const ParameterInputs& parameters_of(const ValueAndGradientArrays& arrays
   return arrays.rollout.parameters;
 }
 
-namespace {
-
 template <class Real>
 struct ValueAndGradientRunner {
   BackwardRunner<Real> backward;
@@ -26,8 +24,6 @@ struct ValueAndGradientRunner {
     return backward.run(storage, arrays.backward, slice, cancel, kept);
   }
 };
-
-}  // namespace
 
 bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArrays& arrays,
                         const Execution& execution) {

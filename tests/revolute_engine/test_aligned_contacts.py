@@ -14,9 +14,12 @@ from revolute.contract.tangents import move
 from revolute_engine import Engine, Model, check_gradient, load_model
 from testbed import aligned_scenes
 from testbed.aligned_scenes import PRESSED, judge
+from testbed.long_form import LONG
 
 ENGINE = Engine(threads=1)
 SCENES = 120
+COSTLY = 29
+"""A scene for the long form: the exact solver takes two thirds of the time of all scenes for this one."""
 SOFT = 1e-4
 """Rows that contradict each other leave rounding over the softness of 1e-10 in forward derivatives."""
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -117,6 +120,8 @@ def test_random_aligned_scenes_have_sound_derivatives(contacts: str) -> None:
     other."""
     unsound = []
     for seed in range(SCENES):
+        if seed == COSTLY and contacts == "hard, exact" and not LONG:
+            continue
         scene = aligned_scenes.scene(seed)
         model = aligned_scenes.load(scene, **OPTIONS[contacts])
         if model.nv == 0 or scene.what["gap"] == 0 or scene.what["layout"] == "grip":

@@ -69,7 +69,7 @@ def test_a_deadline_over_grpc(busy: ServerProcess, wire: GrpcWire, session_id: s
                     "Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": FOREVER}, timeout=0.3
                 )
             assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            assert 0.25 < time.monotonic() - started < 1.5
+            assert 0.25 < time.monotonic() - started < 10.0
 
     threads = [threading.Thread(target=give_up) for _ in range(4)]
     for thread in threads:

@@ -109,7 +109,7 @@ def test_models_that_compile_for_long_hold_no_worker_and_end_with_their_deadline
     # both models together stay far below the limit on memory, however far they get
     with running_server("--workers", "2", "--threads", "1", "--memory", "1GiB") as server:
         wire = GrpcWire(server.grpc_target)
-        with compiling(server, endless(), 2, 3.0) as ends:
+        with compiling(server, endless(), 2, 8.0) as ends:
             wait_for(lambda: len(workers(server)) >= 2)
             waits = []
             while not ends:

@@ -22,7 +22,8 @@ from testbed.cart import CART
 from testbed.server_process import ServerProcess, running_server
 from testbed.wire import GrpcWire, HttpWire
 
-KNOWN_SECONDS = 2.0
+KNOWN_SECONDS = 6.0
+"""Two suffice on a machine that has nothing else to do."""
 CALL_SECONDS = 6.0
 """4 s for an answer of Redis, and some for a machine that has other things to do."""
 
@@ -92,6 +93,7 @@ def serving(server: ServerProcess) -> set[bool]:
     return said | {status == 200, bool(server.metric("revolute_ready"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["hangs", "dies"])
 def test_a_store_that_is_lost(redis: Redis, server: ServerProcess, way: str) -> None:
     wires = {"grpc": GrpcWire(server.grpc_target), "json": HttpWire(server.http, npz=False)}

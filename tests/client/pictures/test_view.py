@@ -20,7 +20,7 @@ from revolute.view import ModelViewer
 from revolute.view.scene import shape_mesh
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 @pytest.fixture(scope="module")

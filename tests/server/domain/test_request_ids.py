@@ -187,8 +187,9 @@ def test_remembered_requests_take_a_bounded_part_of_the_memory() -> None:
             # the last ones are always remembered
             assert wire.call("CreateSession", request)["session_id"] == session
             wire.call("DeleteSession", {"session_id": session, "request_id": f"delete-{number}"})
-            used.append(server.metric("revolute_memory_bytes"))
-        assert used[-1] - used[0] < bound and used[-1] - used[100] < 4096
+            if number in (0, 100, 199):
+                used.append(server.metric("revolute_memory_bytes"))
+        assert used[2] - used[0] < bound and used[2] - used[1] < 4096
         assert 50 < server.metric("revolute_requests_remembered") < 128
         assert server.metric("revolute_requests_remembered_bytes") > 1000
         wire.close()

@@ -13,9 +13,10 @@ import pytest
 from benchmarks.service.incidents import incidents
 from benchmarks.service.message_fuzzing import answers_to_valid_requests, fuzz
 from benchmarks.service.mutations import mutated
+from testbed.long_form import repeats
 from testbed.server_process import ServerProcess, running_server
 
-MESSAGES = 20_000
+MESSAGES = repeats(6_000, 20_000)
 SEED = 1
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.service.incidents import incidents
 from benchmarks.service.openapi_fuzzing import fuzz
+from testbed.long_form import repeats
 from testbed.server_process import running_server
 
 
@@ -13,7 +14,7 @@ from testbed.server_process import running_server
 def test_described_requests(sharpen: bool) -> None:
     # little memory, so that a batch of millions is refused and not computed
     with running_server("--memory", "256MiB") as server:
-        report = fuzz(server.http, 5, 1, sharpen=sharpen, seconds=200.0)
+        report = fuzz(server.http, repeats(2, 5), 1, sharpen=sharpen, seconds=200.0)
         assert report.cases >= 300
         assert not report.failures, report.output[-6000:]
         assert server.process.poll() is None

@@ -17,7 +17,8 @@ import httpx
 from websockets.sync.client import ClientConnection, connect
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_SECONDS = 30.0
+_SECONDS = 90.0
+"""Longest wait for a browser, which draws in software on a machine that may have other work."""
 
 
 class Page:
@@ -112,9 +113,10 @@ def browser(*more_flags: str) -> Iterator[Callable[[], Page]]:
 
                 yield tab
             finally:
-                tabs.close()
+                # first, for a tab waits ten seconds for a browser to say goodbye
                 process.terminate()
                 process.wait(_SECONDS)
+                tabs.close()
 
 
 def _port(file: Path, process: subprocess.Popen[bytes]) -> int:

@@ -13,11 +13,11 @@ import numpy as np
 
 import revolute
 from revolute.contract.codec.buffers import LARGE
-from testbed.cart import CART
 from testbed.server_process import ServerProcess, running_server
 
 from ..test_http_connections import MIB, connected, head, resident_bytes, send_all
 
+CARTS = 100
 JSON = {"Content-Type": "application/json"}
 
 
@@ -39,13 +39,15 @@ def test_a_body_without_a_length_is_refused_above_the_limit() -> None:
 
 def test_what_came_in_one_body_is_not_touched_by_the_next() -> None:
     """Each of these is large enough for memory that is used again."""
-    carts = LARGE // 8 + 1
-    with running_server("--max-batch", str(carts)) as server, revolute.connect(server.http) as simulator:
-        model = simulator.load_model(CART)
-        sessions = [simulator.session(model, carts) for _ in range(3)]
+    cart = '<body><joint type="slide"/><geom size="1" contype="0" conaffinity="0"/></body>'
+    train = f"<mujoco><worldbody>{CARTS * cart}</worldbody></mujoco>"
+    trains = LARGE // 8 // CARTS + 1
+    with running_server("--max-batch", str(trains)) as server, revolute.connect(server.http) as simulator:
+        model = simulator.load_model(train)
+        sessions = [simulator.session(model, trains) for _ in range(3)]
         for _ in range(2):
             answers = [
-                session.reset(np.full((carts, 1), float(number)), np.zeros((carts, 1)))
+                session.reset(np.full((trains, CARTS), float(number)), np.zeros((trains, CARTS)))
                 for number, session in enumerate(sessions)
             ]
         for number, (session, answer) in enumerate(zip(sessions, answers, strict=True)):
