@@ -35,13 +35,20 @@ def moderate_controls(model: Model, random: np.random.Generator, steps: int, sha
     return (low + high) / 2 + share * (high - low) / 2 * random.uniform(-1, 1, size=(steps, model.nu))
 
 
-def standing_start(model: Model, seed: int = 3, steps: int = 50) -> Start:
-    """Return a slow start in the reference pose, a free base put down so that the lowest shape touches."""
+def standing_start(model: Model, seed: int = 3, steps: int = 50, pressed: float = 1e-4) -> Start:
+    """Return a slow start in the reference pose, a free base put down on the ground.
+
+    Args:
+        model: the model.
+        seed: seed of the velocities and controls.
+        steps: number of controls.
+        pressed: how deep the lowest shape is in the ground, metres. At 0 "mujoco" has a switching point.
+    """
     random = np.random.default_rng(seed)
     qpos = np.array(model.qpos0)
     lowest = lowest_point(model, qpos)
     if model.arrays["jnt_type"][0] == int(mujoco.mjtJoint.mjJNT_FREE) and np.isfinite(lowest):
-        qpos[2] -= lowest
+        qpos[2] -= lowest + pressed
     qvel = np.zeros(model.nqvel)  # activations behind the velocities
     qvel[: model.nv] = 0.01 * random.normal(size=model.nv)
     return Start(qpos, qvel, moderate_controls(model, random, steps, 0.1))

@@ -47,13 +47,11 @@ def _load(robot: Robot, **options: str) -> Model:
 
 def _state(model: Model) -> tuple[mujoco.MjData, Array]:
     """Return MuJoCo's data after a quarter of a second on the ground, and controls."""
-    start, theirs = standing_start(model), model.mujoco_model
+    start, theirs = standing_start(model, pressed=1e-3), model.mujoco_model
     theirs.opt.timestep, theirs.opt.tolerance, theirs.opt.iterations = model.timestep, 0, 200
     theirs.opt.noslip_iterations = 0  # the engine leaves them out, and says so
     data = mujoco.MjData(theirs)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel[: model.nv], start.ctrl[0]
-    if theirs.njnt and theirs.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
-        data.qpos[2] -= 1e-3
     mujoco.mj_step(theirs, data, int(0.25 / model.timestep))
     return data, start.ctrl[0]
 

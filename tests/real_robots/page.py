@@ -41,7 +41,7 @@ Contacts, limits, dry friction and equality constraints are off in the first fig
 * *air*: what `check_gradient` finds contact-free over {checked} steps, with limits and dry friction, for all
   inputs and parameters.
 * *standing*: the same in contact, on the file's floor or `ground=True`, from the reference pose with a
-  floating base put down until it touches, for qpos, qvel, ctrl (where there are actuators), body_mass and
+  floating base put down until it is 0.1 mm in the floor, for qpos, qvel, ctrl (where there are actuators), body_mass and
   geom_friction.
 * *lying*: the same from where the robot is {settling:g} s later; until then its servos hold the pose, and its
   motors shake it a little.
