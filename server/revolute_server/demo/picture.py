@@ -75,7 +75,7 @@ def draw(
     path_axes.plot(path.time, path.after, color="tab:blue", label="optimised controls")
     path_axes.axhline(path.target, color="tab:red", linestyle="--", label="target")
     path_axes.set(xlabel="time (s)", ylabel=path.label, title=path.label)
-    path_axes.legend()
+    path_axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)  # below, where no line is
     path_axes.grid(alpha=0.3)
     if film:
         for axes, frame, time in zip(plots[1].subplots(1, len(film)), film, film_times, strict=True):
