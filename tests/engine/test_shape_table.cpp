@@ -4,6 +4,7 @@
 #include "../../engine/src/shape_table.hpp"
 #include "check.hpp"
 #include "revolute/model/pair_kinds.hpp"
+#include "revolute/stages/convex_contacts.hpp"
 
 using namespace revolute;
 using namespace revolute::check;
@@ -69,6 +70,7 @@ void other_shapes_are_searched() {
   CHECK(mujoco_pair_kind(Shape::plane, Shape::mesh).pair == Pair::plane_mesh);
   const PairKind searched = mujoco_pair_kind(Shape::plane, Shape(int(Shape::mesh) + 1));
   CHECK(searched.pair == Pair::plane_convex && searched.slots == 0);
+  CHECK(is_searched(searched.pair) && !is_searched(Pair::plane_mesh));
 }
 
 }  // namespace
