@@ -35,8 +35,6 @@ class ModelBuilder {
 
   // model_sizes.cpp
   void check_sizes() const;
-  void check_soft_sizes() const;
-  static void expect(const char* name, std::size_t got, std::size_t wanted);
 
   // model_tree.cpp
   void add_bodies();

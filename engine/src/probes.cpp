@@ -90,8 +90,8 @@ void add_distance(const Model& model, int one, int other, double most, Probes& p
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   PairKind kind = mujoco_pair_kind(a.shape, b.shape);
   // MuJoCo's formulae for the contacts of these with boxes do not give the distance from afar
-  if (kind.slots == 0 || kind.pair == Pair::box_box || kind.pair == Pair::capsule_box)
-    kind = {Pair::convex_convex, 1};
+  if (kind.pair == Pair::box_box || kind.pair == Pair::capsule_box) kind = {Pair::convex_convex, 0};
+  if (kind.slots == 0) kind.slots = 1;
   candidate.pair = kind.pair;
   candidate.slots = kind.slots;
   candidate.link_a = a.link;

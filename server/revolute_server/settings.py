@@ -23,6 +23,12 @@ from revolute.contract.errors import ArgumentError
 PREFIX = "REVOLUTE_"
 """Prefix of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""
 
+STORE_FORMS = (
+    "sqlite:///PATH (four slashes for a path from the root), "
+    "redis://HOST:PORT/DB, rediss://…, unix:///SOCKET?db=0 or memory:"
+)
+"""Forms of an address in the flag `--store`."""
+
 _OTHER_VARIABLES = tuple(
     PREFIX + name for name in ("ISA", "ADDRESS", "TOKEN", "TOKEN_FILE", "HEALTH_URL", "RANDOM_MODELS")
 )
@@ -188,9 +194,7 @@ class Settings:
     max_trajectories: int = _flag(65536, "number of trajectories that are stored", int, "N")
     store: str | None = _flag(
         None,
-        "where data is stored: sqlite:///PATH (four slashes for an absolute path), "
-        "redis://HOST:PORT/DB or memory: "
-        "(default: revolute/store.db in the user's state folder)",
+        f"where data is stored: {STORE_FORMS} (default: revolute/store.db in the user's state folder)",
         None,
         "ADDRESS",
     )

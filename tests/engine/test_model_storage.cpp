@@ -1,5 +1,8 @@
-// Paths of degrees of freedom: what they list, and how much room they take.
+// The sizes of the arrays of a model. Paths of degrees of freedom: what they list, and how much room they take.
 #include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
 
 #include "models.hpp"
 
@@ -64,9 +67,37 @@ void a_chain_is_listed_once() {
   CHECK(end == model.nv);
 }
 
+// Every array that has a size of its own is refused by its name if it has one number too many.
+void sizes_are_checked() {
+  MujocoArrays arrays = branched(1, 2);
+  int checked = 0;
+  visit_arrays(arrays, [&](const std::string& name, auto& member) {
+    if constexpr (std::is_class_v<std::remove_reference_t<decltype(member)>>) {
+      bool sized = false;
+      visit_sizes(arrays, [&](const std::string& other, std::size_t, std::size_t) {
+        sized = sized || other == name;
+      });
+      if (!sized) return;
+      ++checked;
+      member.push_back(0);
+      std::string refused;
+      try {
+        const ModelStorage storage(arrays);
+      } catch (const std::invalid_argument& error) {
+        refused = error.what();
+      }
+      member.pop_back();
+      expect(!refused.empty() && refused.find(": expected ") < refused.find(" numbers, got "),
+             (name + ": " + refused).c_str(), __FILE__, __LINE__);
+    }
+  });
+  CHECK(checked > 60);
+}
+
 }  // namespace
 
 int main() {
-  return run({{"paths list the ancestors of both links", paths_list_the_ancestors_of_both_links},
+  return run({{"sizes are checked", sizes_are_checked},
+              {"paths list the ancestors of both links", paths_list_the_ancestors_of_both_links},
               {"a chain is listed once", a_chain_is_listed_once}});
 }

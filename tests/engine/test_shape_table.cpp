@@ -3,6 +3,8 @@
 
 #include "../../engine/src/shape_table.hpp"
 #include "check.hpp"
+#include "revolute/model/pair_kinds.hpp"
+#include "revolute/stages/convex_contacts.hpp"
 
 using namespace revolute;
 using namespace revolute::check;
@@ -63,6 +65,18 @@ void sizes_are_mujocos() {
   CHECK(shape_row(Shape::cylinder).extents(measured(Shape::cylinder)).z == 0.2);
 }
 
+// MuJoCo's formula for a plane and the vertices of a hull serves meshes only.
+void other_shapes_are_searched() {
+  CHECK(mujoco_pair_kind(Shape::plane, Shape::mesh).pair == Pair::plane_mesh);
+  const PairKind searched = mujoco_pair_kind(Shape::plane, Shape(int(Shape::mesh) + 1));
+  CHECK(searched.pair == Pair::plane_convex && searched.slots == 0);
+  CHECK(is_searched(searched.pair) && !is_searched(Pair::plane_mesh));
+}
+
 }  // namespace
 
-int main() { return run({{"every type has a row", every_type_has_a_row}, {"sizes", sizes_are_mujocos}}); }
+int main() {
+  return run({{"other shapes are searched", other_shapes_are_searched},
+              {"every type has a row", every_type_has_a_row},
+              {"sizes", sizes_are_mujocos}});
+}

@@ -27,6 +27,25 @@ def test_stubs_are_up_to_date(tmp_path: Path) -> None:
     assert not stale, f"run proto/revolute/v1/generate.sh; out of date: {stale}"
 
 
+def test_an_interpreter_without_the_generator_is_named(tmp_path: Path) -> None:
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')  # without site-packages
+    other.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "proto/revolute/v1/generate.sh", tmp_path],
+        env={**os.environ, "PYTHON": "./python"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"generate.sh: expected an interpreter with grpcio-tools 1.76.0, got none in {tmp_path}/./python; "
+        "run make lint, or set PYTHON\n"
+    )
+
+
 BUF = shutil.which("buf") or shutil.which("buf", path=Path(sys.executable).parent)
 
 

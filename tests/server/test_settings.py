@@ -9,6 +9,7 @@ import pytest
 from revolute.contract.errors import ArgumentError
 from revolute_server import cli, settings
 from revolute_server.settings import Settings, format_bytes, parse_bytes
+from revolute_server.store import Limits, open_store
 
 
 def parse(*flags: str) -> Settings:
@@ -132,3 +133,13 @@ def test_what_does_not_fit_together_is_refused(values: dict[str, object], name: 
 def test_ports_may_be_alike_where_none_is_opened_or_each_is_free() -> None:
     Settings(grpc_port=0, http_port=0, dm_env_rpc=0)
     Settings(grpc_port=7000, http_port=7000, no_tcp=True, grpc_socket="s")
+
+
+def test_the_help_names_every_form_of_a_store() -> None:
+    parser = argparse.ArgumentParser()
+    cli.add_arguments(parser)
+    text = " ".join(parser.format_help().split())
+    with pytest.raises(ArgumentError) as refused:
+        open_store("nowhere", "process", Limits())
+    forms = str(refused.value).split("expected ", 1)[1].split(", got ", 1)[0]
+    assert forms in text

@@ -1,16 +1,17 @@
 #!/bin/sh
 # Generates the Python messages of the v1 API, and comments.json with the comments of the proto files, which the server's OpenAPI
 # description shows. Usage: generate.sh [output folder]
-# Needs grpcio-tools 1.76.0 (set PYTHON to the interpreter that has it). The output folder defaults to client/, where
-# the modules are checked in as client/revolute/contract/v1/; tests/packaging regenerates them and compares.
+# Needs grpcio-tools 1.76.0, which `make lint` brings into .venv; set PYTHON for another interpreter. The output folder defaults
+# to client/, where the modules are checked in as client/revolute/contract/v1/; tests/packaging regenerates them and compares.
 # protoc names the Python modules after the paths of the proto files, so their imports are moved to that package.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 output=${1:-"$root/client"}
-python=${PYTHON:-python3}
-version=$("$python" -c 'from importlib.metadata import version; print(version("grpcio-tools"))')
+python=$(command -v "${PYTHON:-$root/.venv/bin/python}") || python=none
+case $python in /*) ;; *) python=$PWD/$python ;; esac
+version=$("$python" -c 'from importlib.metadata import version; print(version("grpcio-tools"))' 2> /dev/null) || version=none
 if [ "$version" != "1.76.0" ]; then
-    echo "generate.sh: expected grpcio-tools 1.76.0, got $version" >&2
+    echo "generate.sh: expected an interpreter with grpcio-tools 1.76.0, got $version in $python; run make lint, or set PYTHON" >&2
     exit 1
 fi
 package="$output/revolute/contract/v1"

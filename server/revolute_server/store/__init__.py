@@ -1,7 +1,6 @@
 """Stores for models, sessions, trajectories and the answers to repeated requests.
 
-The interface `Store` has three implementations: an SQLite file, a Redis server, and the memory of this
-process. `open_store` chooses one by the address in the flag `--store`.
+`open_store` chooses an implementation of the interface `Store` by the address in the flag `--store`.
 """
 
 from .address import default_address, open_store

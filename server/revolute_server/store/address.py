@@ -9,15 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 from revolute.contract.errors import ArgumentError, UnavailableError
 
-from ..settings import hide_password
+from ..settings import STORE_FORMS, hide_password
 from .interface import Limits, Store
 from .memory import MemoryStore
 from .sqlite import SqliteStore
-
-FORMS = (
-    "sqlite:///PATH (four slashes for a path from the root), "
-    "redis://HOST:PORT/DB, rediss://…, unix:///SOCKET?db=0 or memory:"
-)
 
 
 def default_address() -> str:
@@ -32,7 +27,7 @@ def open_store(
     """Make the store for an address; its method `open` opens it.
 
     Args:
-        address: one of FORMS.
+        address: one of STORE_FORMS.
         durability: "process" or "disk".
         limits: limits on the records.
         reserve: counts the bytes of a store in this process's memory.
@@ -47,7 +42,7 @@ def open_store(
     if path := sqlite_path(address):
         return SqliteStore(Path(path), limits, sync=sync)
     if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
-        raise ArgumentError.expected("store", FORMS, repr(hide_password(address)))
+        raise ArgumentError.expected("store", STORE_FORMS, repr(hide_password(address)))
     try:
         # redis is an optional dependency
         from .redis import RedisStore

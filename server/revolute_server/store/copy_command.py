@@ -11,8 +11,8 @@ from pathlib import Path
 
 from revolute.contract.errors import ArgumentError, RevoluteError
 
-from ..settings import hide_password
-from .address import FORMS, default_address, open_store, sqlite_path
+from ..settings import STORE_FORMS, hide_password
+from .address import default_address, open_store, sqlite_path
 from .copies import copy_records
 from .interface import Limits
 
@@ -53,7 +53,9 @@ def restore(argv: Sequence[str] | None = None) -> int:
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="ADDRESS", help=f"{FORMS}; by default that of `revolute serve`")
+    parser.add_argument(
+        "--store", metavar="ADDRESS", help=f"{STORE_FORMS}; by default that of `revolute serve`"
+    )
 
 
 def _run(command: str, source: str, target: str, *, old: Path | None = None, new: Path | None = None) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from .. import answers
 from ..answers import Document
 from ..compute.stepping import State, total_steps
 from ..domain.measurements import Source
+from ..domain.request_ids import Ticket
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
@@ -144,13 +146,12 @@ class SessionVerbs(ServiceVerbs):
     async def reset(self, session_id: str, body: ResetInputs) -> Document:
         qpos, qvel, where = array("qpos", body.qpos), array("qvel", body.qvel), array("where", body.where)
         mocap = _mocap(body)
-        return await self._once(
+        return await self._change(
             body.request_id,
             "Reset",
             {"session_id": session_id, "qpos": qpos, "qvel": qvel, "where": where, **mocap},
             lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, where, ticket, mocap=mocap),
             answers.session_state,
-            replay=_session_state,
         )
 
     @takes(StepInputs)
@@ -160,7 +161,7 @@ class SessionVerbs(ServiceVerbs):
         if body.measure:
             model, _ = await self.service.sessions.model_and_state(session_id)
             await self.service.measurements.check("measure", model.id, body.measure)
-        found = await self._once(
+        found = await self._change(
             body.request_id,
             "Step",
             # the fields that are set, so that requests of earlier versions keep their fingerprints
@@ -169,7 +170,6 @@ class SessionVerbs(ServiceVerbs):
                 session_id, ctrl, steps, ticket, inputs=inputs, control=control
             ),
             answers.session_state,
-            replay=_session_state,
         )
         if not body.measure:
             return found
@@ -191,7 +191,7 @@ class SessionVerbs(ServiceVerbs):
         count, counts = body.step_count, array("step_counts", body.step_counts)
         mocap, ctrl = _mocap(body), array("ctrl", body.ctrl)
         last = {} if ctrl is None else {"ctrl": ctrl}
-        return await self._once(
+        return await self._change(
             body.request_id,
             "SetState",
             {
@@ -207,19 +207,17 @@ class SessionVerbs(ServiceVerbs):
                 session_id, qpos, qvel, count, counts, ticket, mocap=mocap, **last
             ),
             answers.session_state,
-            replay=_session_state,
         )
 
     @takes(SetParamsInputs)
     async def set_params(self, session_id: str, body: SetParamsInputs) -> Document:
         params = arrays("params", body.params)
-        return await self._once(
+        return await self._change(
             body.request_id,
             "SetParams",
             {"session_id": session_id, "params": params},
             lambda ticket: self.service.sessions.set_params(session_id, params, ticket),
             lambda _state: {},
-            replay=_nothing,
         )
 
     @takes(ForkSession)
@@ -241,6 +239,21 @@ class SessionVerbs(ServiceVerbs):
         found = await self.service.sessions.jacobian(session_id, array("ctrl", body.ctrl), body.step_inputs)
         return answers.step_jacobian(found)
 
+    async def _change(
+        self,
+        request_id: str,
+        verb: str,
+        arguments: Mapping[str, Any],
+        act: Callable[[Ticket], Awaitable[State]],
+        answer: Callable[[State], Document],
+    ) -> Document:
+        """Change a session's state once; the record of the request is the state, not the answer."""
+
+        async def replay(known: Document) -> Document:
+            return answer(State(**known["state"]))
+
+        return await self._once(request_id, verb, arguments, act, answer, replay=replay)
+
     @takes(Deletion)
     async def delete_session(self, session_id: str, body: Deletion) -> Document:
         return await self._delete("DeleteSession", session_id, body, self.service.sessions.delete)
@@ -260,12 +273,3 @@ def _last_forces(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         name: array[:, -1] if array.ndim == axes[name] + 2 and array.shape[1] else array
         for name, array in forces.items()
     }
-
-
-async def _session_state(known: Document) -> Document:
-    """Return the recorded state of a session after an earlier request."""
-    return answers.session_state(State(**known["state"]))
-
-
-async def _nothing(_known: Document) -> Document:
-    return {}

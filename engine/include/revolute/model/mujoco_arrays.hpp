@@ -1,6 +1,7 @@
 // The part of a compiled MuJoCo model that the engine translates, by MuJoCo's names and conventions.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "revolute/model/options.hpp"
@@ -10,82 +11,205 @@ namespace revolute {
 
 using Doubles = std::vector<double>;
 using Ints = std::vector<int>;
+constexpr std::size_t any_size = -1;
+
+// NUMBER(type, name, value unless given)
+#define REVOLUTE_NUMBERS(NUMBER)              \
+  NUMBER(int, nq, 0)                          \
+  NUMBER(int, nv, 0)                          \
+  NUMBER(int, nu, 0)                          \
+  NUMBER(int, na, 0)                          \
+  NUMBER(int, nbody, 0)                       \
+  NUMBER(int, njnt, 0)                        \
+  NUMBER(int, ngeom, 0)                       \
+  NUMBER(int, nsite, 0)                       \
+  NUMBER(int, integrator, 0 /* Integrator */) \
+  NUMBER(double, impratio, 1)                 \
+  NUMBER(bool, refsafe, true)                 \
+  NUMBER(bool, eulerdamp, true)               \
+  NUMBER(bool, unlisted_pairs, false)         \
+  NUMBER(bool, filter_parent, true)           \
+  NUMBER(double, density, 0)                  \
+  NUMBER(double, viscosity, 0)
+
+// INTS or DOUBLES(name, size in the arrays m, values unless given). Parameters have their own list (parameter_list.hpp).
+#define REVOLUTE_ARRAYS(INTS, DOUBLES)                                                                            \
+  INTS(body_parentid, m.nbody)                                                                                    \
+  INTS(body_mocapid, m.nbody)                                                                                     \
+  DOUBLES(body_pos, 3 * m.nbody)                                                                                  \
+  DOUBLES(body_quat, 4 * m.nbody)                                                                                 \
+  DOUBLES(body_iquat, 4 * m.nbody)                                                                                \
+  DOUBLES(body_gravcomp, m.nbody)                                                                                 \
+  INTS(jnt_type, m.njnt)                                                                                          \
+  INTS(jnt_bodyid, m.njnt)                                                                                        \
+  INTS(jnt_qposadr, m.njnt)                                                                                       \
+  INTS(jnt_dofadr, m.njnt)                                                                                        \
+  INTS(jnt_limited, m.njnt)                                                                                       \
+  DOUBLES(jnt_pos, 3 * m.njnt)                                                                                    \
+  DOUBLES(jnt_axis, 3 * m.njnt)                                                                                   \
+  INTS(jnt_actfrclimited, m.njnt)                                                                                 \
+  INTS(jnt_actgravcomp, m.njnt)                                                                                   \
+  DOUBLES(jnt_actfrcrange, 2 * m.njnt)                                                                            \
+  DOUBLES(qpos0, m.nq)                                                                                            \
+  INTS(geom_type, m.ngeom)                                                                                        \
+  INTS(geom_bodyid, m.ngeom)                                                                                      \
+  DOUBLES(geom_pos, 3 * m.ngeom)                                                                                  \
+  DOUBLES(geom_quat, 4 * m.ngeom)                                                                                 \
+  DOUBLES(geom_size, 3 * m.ngeom)                                                                                 \
+  DOUBLES(geom_rbound, m.ngeom)                                                                                   \
+  /* MuJoCo's numbers of an ellipsoid in a medium; the first is 0: none */                                        \
+  DOUBLES(geom_fluid, 12 * m.ngeom)                                                                               \
+  DOUBLES(geom_semiaxes, 3 * m.ngeom)                                                                             \
+  INTS(site_bodyid, m.nsite)                                                                                      \
+  DOUBLES(site_pos, 3 * m.nsite)                                                                                  \
+  DOUBLES(site_quat, 4 * m.nsite)                                                                                 \
+  /* height fields: all heights are fractions of the third number of hfield_size; geom_field -1: none */          \
+  INTS(hfield_nrow, any_size)                                                                                     \
+  INTS(hfield_ncol, m.hfield_nrow.size())                                                                         \
+  INTS(geom_field, m.ngeom)                                                                                       \
+  DOUBLES(hfield_size, 4 * m.hfield_nrow.size())                                                                  \
+  DOUBLES(hfield_data, any_size)                                                                                  \
+  /* hulls of meshes: ranges of vertices and faces */                                                             \
+  INTS(hull_adr, m.ngeom)                                                                                         \
+  INTS(hull_num, m.ngeom)                                                                                         \
+  DOUBLES(hull_vert, any_size)                                                                                    \
+  INTS(hull_polyadr, m.ngeom)                                                                                     \
+  INTS(hull_polynum, m.ngeom)                                                                                     \
+  INTS(hull_polyvertnum, any_size)                                                                                \
+  INTS(hull_polyvert, any_size)                                                                                   \
+  /* triangles that rays may meet: their range, and their corners in the shape's frame; empty: no rays */         \
+  INTS(ray_adr, m.ray_adr.empty() ? 0 : m.ngeom)                                                                  \
+  INTS(ray_num, m.ray_adr.size())                                                                                 \
+  DOUBLES(ray_triangles, any_size)                                                                                \
+  /* pairs; friction: sliding, torsional, rolling; sliding nan: combine the geoms' */                             \
+  INTS(pair_geom1, any_size)                                                                                      \
+  INTS(pair_geom2, m.pair_geom1.size())                                                                           \
+  INTS(pair_mu_from, m.pair_geom1.size())                                                                         \
+  INTS(pair_condim, m.pair_geom1.size())                                                                          \
+  DOUBLES(pair_friction, 3 * m.pair_geom1.size())                                                                 \
+  DOUBLES(pair_margin, m.pair_geom1.size())                                                                       \
+  DOUBLES(pair_gap, m.pair_geom1.size())                                                                          \
+  /* with unlisted_pairs: filters of pairs; excluded_geoms: two shapes of each pair that is listed or left out */ \
+  INTS(geom_contype, any_size)                                                                                    \
+  INTS(geom_conaffinity, any_size)                                                                                \
+  INTS(geom_priority, any_size)                                                                                   \
+  INTS(geom_condim, any_size)                                                                                     \
+  INTS(body_weldid, any_size)                                                                                     \
+  INTS(exclude_signature, any_size)                                                                               \
+  INTS(excluded_geoms, any_size)                                                                                  \
+  DOUBLES(geom_margin, any_size)                                                                                  \
+  DOUBLES(geom_gap, any_size)                                                                                     \
+  DOUBLES(geom_solmix, any_size)                                                                                  \
+  /* equalities: MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints, -1: none */                         \
+  INTS(eq_type, any_size)                                                                                         \
+  INTS(eq_obj1, m.eq_type.size())                                                                                 \
+  INTS(eq_obj2, m.eq_type.size())                                                                                 \
+  DOUBLES(eq_data, 11 * m.eq_type.size())                                                                         \
+  /* softness, of the contact model "mujoco" only; pair_weight: of the first geom, nan: values of its own */      \
+  DOUBLES(body_invweight0, m.if_soft(2 * m.nbody))                                                                \
+  DOUBLES(dof_invweight0, m.if_soft(m.nv))                                                                        \
+  DOUBLES(jnt_solref, m.if_soft(2 * m.njnt))                                                                      \
+  DOUBLES(jnt_solimp, m.if_soft(5 * m.njnt))                                                                      \
+  DOUBLES(jnt_margin, m.if_soft(m.njnt))                                                                          \
+  DOUBLES(dof_solref, m.if_soft(2 * m.nv))                                                                        \
+  DOUBLES(dof_solimp, m.if_soft(5 * m.nv))                                                                        \
+  DOUBLES(eq_solref, m.if_soft(2 * m.eq_type.size()))                                                             \
+  DOUBLES(eq_solimp, m.if_soft(5 * m.eq_type.size()))                                                             \
+  DOUBLES(pair_weight, m.if_soft(m.pair_geom1.size()))                                                            \
+  DOUBLES(pair_solref, m.if_soft(2 * m.pair_geom1.size()))                                                        \
+  DOUBLES(pair_solreffriction, m.if_soft(2 * m.pair_geom1.size()))                                                \
+  DOUBLES(pair_solimp, m.if_soft(5 * m.pair_geom1.size()))                                                        \
+  DOUBLES(pair_friction5, m.if_soft(5 * m.pair_geom1.size()))                                                     \
+  /* actuators: the hinge or slide, tendon, or row of trn_type that each drives, -1: none */                      \
+  INTS(act_dof, m.nu)                                                                                             \
+  INTS(act_qpos, m.nu)                                                                                            \
+  INTS(act_tendon, m.nu)                                                                                          \
+  INTS(act_trn, m.nu)                                                                                             \
+  INTS(act_ctrllimited, m.nu)                                                                                     \
+  INTS(act_forcelimited, m.nu)                                                                                    \
+  DOUBLES(act_ctrlrange, 2 * m.nu)                                                                                \
+  DOUBLES(act_forcerange, 2 * m.nu)                                                                               \
+  /* act_dyn: ActivationType; act_adr: index of the activation */                                                 \
+  INTS(act_dyn, m.nu)                                                                                             \
+  INTS(act_adr, m.nu)                                                                                             \
+  INTS(act_early, m.nu)                                                                                           \
+  INTS(act_actlimited, m.nu)                                                                                      \
+  DOUBLES(act_dynprm, 3 * m.nu)                                                                                   \
+  DOUBLES(act_actrange, 2 * m.nu)                                                                                 \
+  /* muscleprm: MuJoCo's, with the computed force for a negative one */                                           \
+  INTS(act_musclegain, m.nu)                                                                                      \
+  INTS(act_musclebias, m.nu)                                                                                      \
+  DOUBLES(act_musclegainprm, 9 * m.nu)                                                                            \
+  DOUBLES(act_musclebiasprm, 9 * m.nu)                                                                            \
+  DOUBLES(act_lengthrange, 2 * m.nu)                                                                              \
+  /* other transmissions: TransmissionType, body and place of the site, ...; trn_refbody -1: none */              \
+  INTS(trn_type, any_size)                                                                                        \
+  INTS(trn_joint, m.trn_type.size())                                                                              \
+  INTS(trn_inparent, m.trn_type.size())                                                                           \
+  INTS(trn_body, m.trn_type.size())                                                                               \
+  INTS(trn_refbody, m.trn_type.size())                                                                            \
+  DOUBLES(trn_pos, 3 * m.trn_type.size())                                                                         \
+  DOUBLES(trn_quat, 4 * m.trn_type.size())                                                                        \
+  DOUBLES(trn_refpos, 3 * m.trn_type.size())                                                                      \
+  DOUBLES(trn_refquat, 4 * m.trn_type.size())                                                                     \
+  DOUBLES(trn_gear, 6 * m.trn_type.size())                                                                        \
+  DOUBLES(trn_rod, m.trn_type.size())                                                                             \
+  /* tendons: a fixed one has joints, a spatial one has pieces between two points */                              \
+  INTS(ten_jointadr, any_size)                                                                                    \
+  INTS(ten_jointnum, m.ten_jointadr.size())                                                                       \
+  INTS(ten_segmentadr, m.ten_jointadr.size())                                                                     \
+  INTS(ten_segmentnum, m.ten_jointadr.size())                                                                     \
+  INTS(ten_joint, any_size)                                                                                       \
+  DOUBLES(ten_coef, m.ten_joint.size())                                                                           \
+  /* seg_wrap: row of wrap_*, or -1; wrap_sidebody -1: no side site */                                            \
+  INTS(seg_body1, any_size)                                                                                       \
+  INTS(seg_body2, m.seg_body1.size())                                                                             \
+  INTS(seg_wrap, m.seg_body1.size())                                                                              \
+  DOUBLES(seg_pos1, 3 * m.seg_body1.size())                                                                       \
+  DOUBLES(seg_pos2, 3 * m.seg_body1.size())                                                                       \
+  DOUBLES(seg_divisor, m.seg_body1.size())                                                                        \
+  INTS(wrap_cylinder, any_size)                                                                                   \
+  INTS(wrap_body, m.wrap_cylinder.size())                                                                         \
+  INTS(wrap_sidebody, m.wrap_cylinder.size())                                                                     \
+  DOUBLES(wrap_pos, 3 * m.wrap_cylinder.size())                                                                   \
+  DOUBLES(wrap_quat, 4 * m.wrap_cylinder.size())                                                                  \
+  DOUBLES(wrap_radius, m.wrap_cylinder.size())                                                                    \
+  DOUBLES(wrap_side, 3 * m.wrap_cylinder.size())                                                                  \
+  DOUBLES(ten_stiffness, m.ten_jointadr.size())                                                                   \
+  DOUBLES(ten_damping, m.ten_jointadr.size())                                                                     \
+  DOUBLES(ten_armature, m.ten_jointadr.size())                                                                    \
+  DOUBLES(ten_lengthspring, 2 * m.ten_jointadr.size())                                                            \
+  DOUBLES(ten_range, 2 * m.ten_jointadr.size())                                                                   \
+  DOUBLES(ten_margin, m.ten_jointadr.size())                                                                      \
+  DOUBLES(ten_frictionloss, m.ten_jointadr.size())                                                                \
+  DOUBLES(ten_actfrcrange, 2 * m.ten_jointadr.size())                                                             \
+  DOUBLES(ten_length0, m.ten_jointadr.size())                                                                     \
+  INTS(ten_limited, m.ten_jointadr.size())                                                                        \
+  INTS(ten_actfrclimited, m.ten_jointadr.size())                                                                  \
+  DOUBLES(ten_solref_lim, m.if_soft(2 * m.ten_jointadr.size()))                                                   \
+  DOUBLES(ten_solimp_lim, m.if_soft(5 * m.ten_jointadr.size()))                                                   \
+  DOUBLES(ten_solref_fri, m.if_soft(2 * m.ten_jointadr.size()))                                                   \
+  DOUBLES(ten_solimp_fri, m.if_soft(5 * m.ten_jointadr.size()))                                                   \
+  DOUBLES(ten_invweight0, m.if_soft(m.ten_jointadr.size()))                                                       \
+  DOUBLES(wind, 3, 0, 0, 0)
 
 struct MujocoArrays : Options {
-  int nq = 0, nv = 0, nu = 0, na = 0, nbody = 0, njnt = 0, ngeom = 0, nsite = 0;
-  int integrator = 0;  // Integrator
-  double impratio = 1;
-  bool refsafe = true, eulerdamp = true;
+#define REVOLUTE_NUMBER(type, name, value) type name = value;
+  REVOLUTE_NUMBERS(REVOLUTE_NUMBER)
+#undef REVOLUTE_NUMBER
 #define REVOLUTE_ARRAY(name, array, ...) Doubles array;
   REVOLUTE_PARAMETERS(REVOLUTE_ARRAY, REVOLUTE_ARRAY)
 #undef REVOLUTE_ARRAY
-  Ints body_parentid, body_mocapid;
-  Doubles body_pos, body_quat, body_iquat;
-  Ints jnt_type, jnt_bodyid, jnt_qposadr, jnt_dofadr, jnt_limited;
-  Doubles jnt_pos, jnt_axis;
-  Doubles qpos0;
-  Ints geom_type, geom_bodyid;
-  Doubles geom_pos, geom_quat, geom_size, geom_rbound;
-  Doubles geom_fluid,
-      geom_semiaxes;  // [ngeom, 12] MuJoCo's; first number 0: no ellipsoid in a medium; [ngeom, 3]
-  Ints site_bodyid;
-  Doubles site_pos, site_quat;
-  // height fields: [n], [n, 4] MuJoCo's hfield_size, all heights as fractions of its third number; geom_field -1: none
-  Ints hfield_nrow, hfield_ncol, geom_field;
-  Doubles hfield_size, hfield_data;
-  Ints hull_adr, hull_num;
-  Doubles hull_vert;
-  Ints ray_adr, ray_num;  // [ngeom] range of triangles of a mesh that rays may meet; empty: no rays
-  Doubles ray_triangles;  // [n, 9] their corners, in the shape's frame
-  Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
-  Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;          // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
-  Doubles pair_margin, pair_gap;  // [np]
-  // whether the pairs of shapes that pass these filters are found in each step (mujoco); the arrays are empty if not
-  bool unlisted_pairs = false, filter_parent = true;
-  Ints geom_contype, geom_conaffinity, geom_priority, geom_condim, body_weldid, exclude_signature;
-  Ints excluded_geoms;  // [pairs, 2] pairs that are listed or left out
-  Doubles geom_margin, geom_gap, geom_solmix;
-  Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
-  Doubles eq_data;                 // [neq, 11]
-  // of the contact model "mujoco" only; empty for "hard"
-  Doubles body_invweight0, dof_invweight0;               // [nbody, 2], [nv]
-  Doubles jnt_solref, jnt_solimp, jnt_margin;            // [njnt, 2], [njnt, 5], [njnt]
-  Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;  // [nv or neq, 2 or 5]
-  Doubles pair_weight;                                   // [np] of the first geom; nan: values of its own
-  Doubles pair_solref, pair_solreffriction, pair_solimp,
-      pair_friction5;  // of pairs with their own values, [np, 2], [np, 2], [np, 5], [np, 5]
-  Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;  // hinge or slide that it drives; -1: none
-  Doubles act_ctrlrange, act_forcerange;
-  Ints act_tendon;                      // [nu] tendon that it pulls, or -1
-  Ints act_trn;                         // [nu] row of trn_type, or -1
-  Ints act_dyn;                         // [nu] ActivationType
-  Ints act_adr;                         // [nu] index of the activation
-  Ints act_early, act_actlimited;       // [nu]
-  Doubles act_dynprm, act_actrange;     // [nu, 3], [nu, 2]
-  Ints act_musclegain, act_musclebias;  // [nu]
-  Doubles act_musclegainprm,
-      act_musclebiasprm;    // [nu, 9], MuJoCo's, with the computed force for a negative one
-  Doubles act_lengthrange;  // [nu, 2]
-  // transmissions besides hinges, slides and tendons: TransmissionType, body and place of the site, ...
-  Ints trn_type, trn_joint, trn_inparent, trn_body, trn_refbody;          // trn_refbody -1: none
-  Doubles trn_pos, trn_quat, trn_refpos, trn_refquat, trn_gear, trn_rod;  // [n, 3], [n, 4], ..., [n, 6], [n]
-  // tendons: a fixed one has joints, a spatial one has pieces between two points
-  Ints ten_jointadr, ten_jointnum, ten_joint, ten_segmentadr, ten_segmentnum;
-  Doubles ten_coef;
-  Ints seg_body1, seg_body2, seg_wrap;  // seg_wrap: row of wrap_*, or -1
-  Doubles seg_pos1, seg_pos2, seg_divisor;
-  Ints wrap_cylinder, wrap_body, wrap_sidebody;  // wrap_sidebody -1: no side site
-  Doubles wrap_pos, wrap_quat, wrap_radius, wrap_side;
-  Doubles ten_stiffness, ten_damping, ten_armature, ten_lengthspring, ten_range, ten_margin, ten_frictionloss,
-      ten_actfrcrange, ten_length0;
-  Ints ten_limited, ten_actfrclimited;
-  Doubles ten_solref_lim, ten_solimp_lim, ten_solref_fri, ten_solimp_fri, ten_invweight0;  // mujoco
-  Ints jnt_actfrclimited, jnt_actgravcomp;                                                 // [njnt]
-  Doubles jnt_actfrcrange;                                                                 // [njnt, 2]
-  Doubles body_gravcomp;                                                                   // [nbody]
-  double density = 0, viscosity = 0;
-  Doubles wind = {0, 0, 0};
+#define REVOLUTE_INTS(name, size) Ints name;
+#define REVOLUTE_DOUBLES(name, size, ...) Doubles name = {__VA_ARGS__};
+  REVOLUTE_ARRAYS(REVOLUTE_INTS, REVOLUTE_DOUBLES)
+#undef REVOLUTE_INTS
+#undef REVOLUTE_DOUBLES
+
+  // The size of an array that only the contact model "mujoco" reads.
+  std::size_t if_soft(std::size_t size) const {
+    return contact_model == ContactModel::mujoco ? size : any_size;
+  }
 };
 
 // Calls visit(name, member) for every array, by MuJoCo's names.
@@ -95,166 +219,24 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
 #define REVOLUTE_VISIT(name, array, ...) visit(#array, arrays.array);
   REVOLUTE_PARAMETERS(REVOLUTE_VISIT, REVOLUTE_VISIT)
 #undef REVOLUTE_VISIT
-  visit("nq", arrays.nq);
-  visit("nv", arrays.nv);
-  visit("nu", arrays.nu);
-  visit("na", arrays.na);
-  visit("act_tendon", arrays.act_tendon);
-  visit("act_trn", arrays.act_trn);
-  visit("act_dyn", arrays.act_dyn);
-  visit("act_adr", arrays.act_adr);
-  visit("act_early", arrays.act_early);
-  visit("act_actlimited", arrays.act_actlimited);
-  visit("act_dynprm", arrays.act_dynprm);
-  visit("act_actrange", arrays.act_actrange);
-  visit("act_musclegain", arrays.act_musclegain);
-  visit("act_musclebias", arrays.act_musclebias);
-  visit("act_musclegainprm", arrays.act_musclegainprm);
-  visit("act_musclebiasprm", arrays.act_musclebiasprm);
-  visit("act_lengthrange", arrays.act_lengthrange);
-  visit("trn_type", arrays.trn_type);
-  visit("trn_joint", arrays.trn_joint);
-  visit("trn_inparent", arrays.trn_inparent);
-  visit("trn_body", arrays.trn_body);
-  visit("trn_refbody", arrays.trn_refbody);
-  visit("trn_pos", arrays.trn_pos);
-  visit("trn_quat", arrays.trn_quat);
-  visit("trn_refpos", arrays.trn_refpos);
-  visit("trn_refquat", arrays.trn_refquat);
-  visit("trn_gear", arrays.trn_gear);
-  visit("trn_rod", arrays.trn_rod);
-  visit("ten_jointadr", arrays.ten_jointadr);
-  visit("ten_jointnum", arrays.ten_jointnum);
-  visit("ten_joint", arrays.ten_joint);
-  visit("ten_segmentadr", arrays.ten_segmentadr);
-  visit("ten_segmentnum", arrays.ten_segmentnum);
-  visit("ten_coef", arrays.ten_coef);
-  visit("seg_body1", arrays.seg_body1);
-  visit("seg_body2", arrays.seg_body2);
-  visit("seg_wrap", arrays.seg_wrap);
-  visit("seg_pos1", arrays.seg_pos1);
-  visit("seg_pos2", arrays.seg_pos2);
-  visit("seg_divisor", arrays.seg_divisor);
-  visit("wrap_cylinder", arrays.wrap_cylinder);
-  visit("wrap_body", arrays.wrap_body);
-  visit("wrap_sidebody", arrays.wrap_sidebody);
-  visit("wrap_pos", arrays.wrap_pos);
-  visit("wrap_quat", arrays.wrap_quat);
-  visit("wrap_radius", arrays.wrap_radius);
-  visit("wrap_side", arrays.wrap_side);
-  visit("ten_stiffness", arrays.ten_stiffness);
-  visit("ten_damping", arrays.ten_damping);
-  visit("ten_armature", arrays.ten_armature);
-  visit("ten_lengthspring", arrays.ten_lengthspring);
-  visit("ten_range", arrays.ten_range);
-  visit("ten_margin", arrays.ten_margin);
-  visit("ten_frictionloss", arrays.ten_frictionloss);
-  visit("ten_actfrcrange", arrays.ten_actfrcrange);
-  visit("ten_length0", arrays.ten_length0);
-  visit("ten_limited", arrays.ten_limited);
-  visit("ten_actfrclimited", arrays.ten_actfrclimited);
-  visit("ten_solref_lim", arrays.ten_solref_lim);
-  visit("ten_solimp_lim", arrays.ten_solimp_lim);
-  visit("ten_solref_fri", arrays.ten_solref_fri);
-  visit("ten_solimp_fri", arrays.ten_solimp_fri);
-  visit("ten_invweight0", arrays.ten_invweight0);
-  visit("jnt_actfrclimited", arrays.jnt_actfrclimited);
-  visit("jnt_actgravcomp", arrays.jnt_actgravcomp);
-  visit("jnt_actfrcrange", arrays.jnt_actfrcrange);
-  visit("body_gravcomp", arrays.body_gravcomp);
-  visit("density", arrays.density);
-  visit("viscosity", arrays.viscosity);
-  visit("wind", arrays.wind);
-  visit("nbody", arrays.nbody);
-  visit("njnt", arrays.njnt);
-  visit("ngeom", arrays.ngeom);
-  visit("nsite", arrays.nsite);
-  visit("integrator", arrays.integrator);
-  visit("impratio", arrays.impratio);
-  visit("refsafe", arrays.refsafe);
-  visit("eulerdamp", arrays.eulerdamp);
-  visit("body_parentid", arrays.body_parentid);
-  visit("body_mocapid", arrays.body_mocapid);
-  visit("body_pos", arrays.body_pos);
-  visit("body_quat", arrays.body_quat);
-  visit("body_iquat", arrays.body_iquat);
-  visit("jnt_type", arrays.jnt_type);
-  visit("jnt_bodyid", arrays.jnt_bodyid);
-  visit("jnt_qposadr", arrays.jnt_qposadr);
-  visit("jnt_dofadr", arrays.jnt_dofadr);
-  visit("jnt_limited", arrays.jnt_limited);
-  visit("jnt_pos", arrays.jnt_pos);
-  visit("jnt_axis", arrays.jnt_axis);
-  visit("qpos0", arrays.qpos0);
-  visit("geom_type", arrays.geom_type);
-  visit("geom_bodyid", arrays.geom_bodyid);
-  visit("geom_pos", arrays.geom_pos);
-  visit("geom_quat", arrays.geom_quat);
-  visit("geom_size", arrays.geom_size);
-  visit("geom_rbound", arrays.geom_rbound);
-  visit("geom_fluid", arrays.geom_fluid);
-  visit("geom_semiaxes", arrays.geom_semiaxes);
-  visit("site_bodyid", arrays.site_bodyid);
-  visit("site_pos", arrays.site_pos);
-  visit("site_quat", arrays.site_quat);
-  visit("hfield_nrow", arrays.hfield_nrow);
-  visit("hfield_ncol", arrays.hfield_ncol);
-  visit("geom_field", arrays.geom_field);
-  visit("hfield_size", arrays.hfield_size);
-  visit("hfield_data", arrays.hfield_data);
-  visit("hull_adr", arrays.hull_adr);
-  visit("hull_num", arrays.hull_num);
-  visit("hull_vert", arrays.hull_vert);
-  visit("ray_adr", arrays.ray_adr);
-  visit("ray_num", arrays.ray_num);
-  visit("ray_triangles", arrays.ray_triangles);
-  visit("hull_polyadr", arrays.hull_polyadr);
-  visit("hull_polynum", arrays.hull_polynum);
-  visit("hull_polyvertnum", arrays.hull_polyvertnum);
-  visit("hull_polyvert", arrays.hull_polyvert);
-  visit("pair_geom1", arrays.pair_geom1);
-  visit("pair_geom2", arrays.pair_geom2);
-  visit("pair_mu_from", arrays.pair_mu_from);
-  visit("pair_condim", arrays.pair_condim);
-  visit("pair_friction", arrays.pair_friction);
-  visit("pair_margin", arrays.pair_margin);
-  visit("pair_gap", arrays.pair_gap);
-  visit("unlisted_pairs", arrays.unlisted_pairs);
-  visit("filter_parent", arrays.filter_parent);
-  visit("geom_contype", arrays.geom_contype);
-  visit("geom_conaffinity", arrays.geom_conaffinity);
-  visit("geom_priority", arrays.geom_priority);
-  visit("geom_condim", arrays.geom_condim);
-  visit("body_weldid", arrays.body_weldid);
-  visit("exclude_signature", arrays.exclude_signature);
-  visit("excluded_geoms", arrays.excluded_geoms);
-  visit("geom_margin", arrays.geom_margin);
-  visit("geom_gap", arrays.geom_gap);
-  visit("geom_solmix", arrays.geom_solmix);
-  visit("eq_type", arrays.eq_type);
-  visit("eq_obj1", arrays.eq_obj1);
-  visit("eq_obj2", arrays.eq_obj2);
-  visit("eq_data", arrays.eq_data);
-  visit("body_invweight0", arrays.body_invweight0);
-  visit("dof_invweight0", arrays.dof_invweight0);
-  visit("jnt_solref", arrays.jnt_solref);
-  visit("jnt_solimp", arrays.jnt_solimp);
-  visit("jnt_margin", arrays.jnt_margin);
-  visit("dof_solref", arrays.dof_solref);
-  visit("dof_solimp", arrays.dof_solimp);
-  visit("eq_solref", arrays.eq_solref);
-  visit("eq_solimp", arrays.eq_solimp);
-  visit("pair_weight", arrays.pair_weight);
-  visit("pair_solref", arrays.pair_solref);
-  visit("pair_solreffriction", arrays.pair_solreffriction);
-  visit("pair_solimp", arrays.pair_solimp);
-  visit("pair_friction5", arrays.pair_friction5);
-  visit("act_dof", arrays.act_dof);
-  visit("act_qpos", arrays.act_qpos);
-  visit("act_ctrllimited", arrays.act_ctrllimited);
-  visit("act_forcelimited", arrays.act_forcelimited);
-  visit("act_ctrlrange", arrays.act_ctrlrange);
-  visit("act_forcerange", arrays.act_forcerange);
+#define REVOLUTE_VISIT_NUMBER(type, name, ...) visit(#name, arrays.name);
+  REVOLUTE_NUMBERS(REVOLUTE_VISIT_NUMBER)
+#undef REVOLUTE_VISIT_NUMBER
+#define REVOLUTE_VISIT(name, ...) visit(#name, arrays.name);
+  REVOLUTE_ARRAYS(REVOLUTE_VISIT, REVOLUTE_VISIT)
+#undef REVOLUTE_VISIT
+}
+
+// Calls visit(name, size, wanted size) for every array that has a size of its own.
+template <class Visit>
+void visit_sizes(const MujocoArrays& m, Visit visit) {
+#define REVOLUTE_VISIT(name, array, wanted, ...) visit(#array, m.array.size(), std::size_t(wanted));
+  REVOLUTE_PARAMETERS(REVOLUTE_VISIT, REVOLUTE_VISIT)
+#undef REVOLUTE_VISIT
+#define REVOLUTE_VISIT(name, wanted, ...) \
+  if (std::size_t(wanted) != any_size) visit(#name, m.name.size(), std::size_t(wanted));
+  REVOLUTE_ARRAYS(REVOLUTE_VISIT, REVOLUTE_VISIT)
+#undef REVOLUTE_VISIT
 }
 
 }  // namespace revolute

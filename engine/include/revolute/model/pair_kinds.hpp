@@ -12,7 +12,7 @@ struct PairKind {
 
 // a's shape comes first in the order of Shape.
 REVOLUTE_HD inline PairKind mujoco_pair_kind(Shape a, Shape b) {
-  constexpr PairKind none = {Pair::convex_convex, 0};
+  const PairKind none = {a == Shape::plane ? Pair::plane_convex : Pair::convex_convex, 0};
   switch (a) {
     case Shape::plane:
       return b == Shape::sphere      ? PairKind{Pair::plane_point, 1}
@@ -20,7 +20,8 @@ REVOLUTE_HD inline PairKind mujoco_pair_kind(Shape a, Shape b) {
              : b == Shape::box       ? PairKind{Pair::plane_box, 8}
              : b == Shape::cylinder  ? PairKind{Pair::plane_cylinder, 4}
              : b == Shape::ellipsoid ? PairKind{Pair::plane_ellipsoid, 1}
-                                     : PairKind{Pair::plane_mesh, 4};
+             : b == Shape::mesh      ? PairKind{Pair::plane_mesh, 4}
+                                     : none;
     case Shape::sphere:
       return b == Shape::sphere     ? PairKind{Pair::sphere_sphere, 1}
              : b == Shape::capsule  ? PairKind{Pair::sphere_capsule, 1}

@@ -34,7 +34,7 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
 }
 // Whether the points of a pair are searched for and kept as touches.
 REVOLUTE_HD inline bool is_searched(Pair pair) {
-  return pair == Pair::convex_convex || pair == Pair::field_convex;
+  return pair == Pair::convex_convex || pair == Pair::field_convex || pair == Pair::plane_convex;
 }
 // The origin for a pair: the centre of the shape that is not the ground.
 template <class Real>
@@ -54,7 +54,7 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   if (candidate.pair == Pair::convex_convex)
     return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
   const Vector normal = get_lane(world_direction(kin, a.link, matrix3<Real>(a.rotation).column(2)), lane);
-  const Motion<Real> V = at_link(V_free, b.link);
+  const Motion<Real> V = V_free ? at_link(V_free, b.link) : zero_motion<Real>();
   const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
   const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
   const Vector plane = get_lane(world_point(model, kin, a.link, a.position), lane);
