@@ -32,7 +32,16 @@ from ..simulator import Simulator
 from .env import Env, VectorEnv
 from .tasks import NAMED_TASKS, NamedTask, noise
 
-__all__ = ["NAMED_TASKS", "Env", "NamedTask", "Task", "Transition", "VectorEnv", "noise"]
+__all__ = [
+    "NAMED_TASKS",
+    "Env",
+    "NamedTask",
+    "Task",
+    "Transition",
+    "UnknownArgumentError",
+    "VectorEnv",
+    "noise",
+]
 
 
 @functools.lru_cache(maxsize=16)
@@ -74,15 +83,22 @@ _OPTIONS: dict[Any, frozenset[str]] = {
 """Arguments of `gymnasium.make` and `make_vec` that are neither of the task nor of `make_env`."""
 
 
+class UnknownArgumentError(ArgumentError, TypeError):
+    """An argument of `gymnasium.make` that no environment of revolute has.
+
+    It is a TypeError, as of any function: after one, stable-baselines3 leaves out `render_mode`.
+    """
+
+
 def _refuse_unknown(names: Collection[str], known: Collection[str]) -> None:
     """Refuse arguments that no environment has.
 
     Raises:
-        ArgumentError: there is one.
+        UnknownArgumentError: there is one.
     """
     for name in sorted(names):
         wanted = ", ".join(sorted({*known, "address", "load", "threads"}))
-        raise ArgumentError.expected(name, f"an argument among {wanted}", repr(name))
+        raise UnknownArgumentError.expected(name, f"an argument among {wanted}", repr(name))
 
 
 def _make(
@@ -96,7 +112,7 @@ def _make(
 ) -> Any:
     known = {field.name for field in dataclasses.fields(Task)}
     if fields.pop("render_mode", None) is not None:
-        raise ArgumentError.expected(
+        raise UnknownArgumentError.expected(
             "render_mode", "none", "one", advice="draw rollouts with Trajectory.render"
         )
     _refuse_unknown(fields.keys() - known - _OPTIONS[kind], known | _OPTIONS[kind])

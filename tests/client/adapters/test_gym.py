@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import revolute
-from revolute.gym import NAMED_TASKS, Env, Task, VectorEnv, noise
+from revolute.gym import NAMED_TASKS, Env, Task, UnknownArgumentError, VectorEnv, noise
 from testbed.cart import CART
 
 COUNT = 3
@@ -284,10 +284,11 @@ def test_a_task_that_is_no_json(tmp_path: Path) -> None:
         ({}, revolute.ArgumentError, 'model: expected .*, got none; give model="robot.urdf"'),
         (
             {"model": "cartpole", "episodes": 3},
-            revolute.ArgumentError,
+            UnknownArgumentError,
             "episodes: expected an argument among",
         ),
-        ({"model": "cartpole", "render_mode": "human"}, revolute.ArgumentError, "render_mode: expected none"),
+        ({"model": "cartpole", "render_mode": "human"}, UnknownArgumentError, "render_mode: expected none"),
+        ({"model": "cartpole", "render_mode": "rgb_array"}, TypeError, "render_mode: expected none"),
     ],
 )
 def test_arguments_of_make_that_do_not_fit(

@@ -237,7 +237,8 @@ def test_a_worker_that_does_not_answer_is_replaced(ray_cluster: None, local: rev
         os.kill(pool.worker_processes()[0], signal.SIGSTOP)
         began = time.monotonic()
         found = pool.rollout(model, *start)
-        assert pool.replaced == 1 and time.monotonic() - began >= 12.0
+        # on a busy machine another worker may take so long, too
+        assert pool.replaced >= 1 and time.monotonic() - began >= 12.0
         np.testing.assert_array_equal(found.qpos, local.rollout(model, *start).qpos)
 
 
