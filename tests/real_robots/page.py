@@ -41,8 +41,8 @@ Contacts, limits, dry friction and equality constraints are off in the first fig
 * *air*: what `check_gradient` finds contact-free over {checked} steps, with limits and dry friction, for all
   inputs and parameters.
 * *standing*: the same in contact, on the file's floor or `ground=True`, from the reference pose with a
-  floating base put down until it is 0.1 mm in the floor, for qpos, qvel, ctrl (where there are actuators), body_mass and
-  geom_friction.
+  floating base put down until it is 0.1 mm in the floor, for qpos, qvel, ctrl (where there are
+  actuators), body_mass and geom_friction.
 * *lying*: the same from where the robot is {settling:g} s later; until then its servos hold the pose, and its
   motors shake it a little.
 * In these three a number counts the inputs whose gradient is right, right step by step or without influence;
