@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +90,6 @@ class UnknownArgumentError(ArgumentError, TypeError):
     """
 
 
-def _refuse_unknown(names: Collection[str], known: Collection[str]) -> None:
-    """Refuse arguments that no environment has.
-
-    Raises:
-        UnknownArgumentError: there is one.
-    """
-    for name in sorted(names):
-        wanted = ", ".join(sorted({*known, "address", "load", "threads"}))
-        raise UnknownArgumentError.expected(name, f"an argument among {wanted}", repr(name))
-
-
 def _make(
     kind: Any,
     named: NamedTask,
@@ -115,7 +104,10 @@ def _make(
         raise UnknownArgumentError.expected(
             "render_mode", "none", "one", advice="draw rollouts with Trajectory.render"
         )
-    _refuse_unknown(fields.keys() - known - _OPTIONS[kind], known | _OPTIONS[kind])
+    taken = known | _OPTIONS[kind]
+    if unknown := sorted(fields.keys() - taken):
+        wanted = ", ".join(sorted({*taken, "address", "load", "threads"}))
+        raise UnknownArgumentError.expected(unknown[0], f"an argument among {wanted}", repr(unknown[0]))
     task = dataclasses.replace(named.task, **{key: fields.pop(key) for key in known & fields.keys()})
     sim = _simulator(address, threads)
     model = sim.load_model(named.source, **{**named.options, **(load or {})})
