@@ -516,24 +516,16 @@ def test_a_second_derivative_is_refused(cart: Cartpole) -> None:
             outer(jax.grad(cart.loss, 2), 2)(*cart.inputs)
 
 
-@pytest.mark.parametrize(
-    ("controllers", "message"),
-    [
-        (
-            {"policy": [np.zeros((1, 4))]},
-            r"policy: expected a revolute\.jax\.Policy .*, got list; write .*Policy\(weights",
-        ),
-        (
-            {"feedback": np.zeros((1, 4))},
-            "feedback: expected a Feedback, or gain, qpos, qvel by name, got ndarray",
-        ),
-        ({"feedback": {"gain": np.zeros((1, 4)), "qpos_ref": 0}}, "feedback: .*, got gain, qpos_ref"),
-        ({"params": [1.0]}, "params: expected a mapping from names to arrays, got list"),
-    ],
-)
 def test_arguments_of_another_kind(
-    in_process: revolute.Simulator, controllers: dict[str, Any], message: str
+    in_process: revolute.Simulator, of_another_kind: tuple[dict[str, Any], str]
 ) -> None:
-    model = in_process.load_model("cartpole")
+    model, (arguments, message) = in_process.load_model("cartpole"), of_another_kind
     with pytest.raises(revolute.ArgumentError, match=message):
-        adapter.rollout(in_process, model, model.qpos0, model.qvel0, np.zeros((3, 1)), **controllers)
+        adapter.rollout(in_process, model, model.qpos0, model.qvel0, np.zeros((3, 1)), **arguments)
+
+
+def test_a_policy_of_another_kind(in_process: revolute.Simulator) -> None:
+    model, policy = in_process.load_model("cartpole"), [np.zeros((1, 4))]
+    message = r"policy: expected a revolute\.jax\.Policy .*, got list; write .*Policy\(weights"
+    with pytest.raises(revolute.ArgumentError, match=message):
+        adapter.rollout(in_process, model, model.qpos0, model.qvel0, np.zeros((3, 1)), policy=policy)
